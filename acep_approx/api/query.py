@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from acep_approx.api.budgeted_matcher import BudgetedMatcher
     from acep_approx.api.budgeted_revisions import BudgetedRevisedMatcher
     from acep_approx.api.live_run import LiveRun
-    from acep_approx.budget.budget import Budget, refuse_without
+    from acep_approx.budget.budget import Budget
     from acep_approx.results.budgeted import BudgetedMatches
     from acep_approx.revisions.matcher import RevisedMatcher
     from acep_approx.spark.plan.matcher import SparkMatcher
@@ -158,7 +158,10 @@ class Query(TunableQuery):
     ) -> Matcher | RevisedMatcher:
         if budget is not None:
             return self._matcher_within(budget, revisions, options, **more)
-        refuse_without(more)
+        if more:
+            from acep_approx.budget.budget import refuse_without
+
+            refuse_without(more)
         if revisions is not None:
             from acep_approx.revisions.matcher import RevisedMatcher
 

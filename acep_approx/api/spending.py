@@ -50,7 +50,7 @@ def load_of(
 
 
 def put_in_order(matches: Matches, late: dict[str, Any]) -> Source:
-    """The events of some matches that remain where they may be late or change, in order of time.
+    """Put the events of a question in order of time: those that remain once late ones and changes have come.
 
     ``late``: arguments of ``Revisions``.
 

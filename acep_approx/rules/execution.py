@@ -312,7 +312,7 @@ class RuleExecution:
         return outcome
 
     def _tell_reads(self, bound: Bound, batch: EventBatch, on_reads: OnReads) -> None:
-        """Tell of each rule its events, with what they have read of tables."""
+        """Hand on the events of each rule, with the columns that they have read from tables."""
         events = pa.Table.from_batches([batch.data])
         for stage in bound.stages:
             if stage.detector is not None:

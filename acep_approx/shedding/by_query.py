@@ -1,4 +1,4 @@
-"""Match points that a template has found inside a load budget, by the queries whose they are."""
+"""Counts the match points that each query of a template has found inside a load budget."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ class ExactAudit:
     Parameters
     ----------
     plan : Plan
-        Whose hits are match points at once, in a window of time.
+        Of a query with a window of time, each completed run of which is a match at once.
     columns : (pyarrow.Schema, Roles)
         Of the events.
     cells : AuditCells

@@ -37,7 +37,7 @@ class ExactCells:
     Parameters
     ----------
     plan : Plan
-        Whose hits are match points at once, in a window of time.
+        Of a query with a window of time, each completed run of which is a match at once.
     columns : (pyarrow.Schema, Roles)
         Of the events.
     cells : AuditCells

@@ -4,8 +4,8 @@ Whether a match ends with an event is seen by reading the events before it backw
 each end, where an exact run has all runs of the window. So a share of a budget that pays for a few cells often pays for
 hundreds of ends. They are drawn at random from all that are open, so they speak for the others.
 
-Events are kept for a window, and for as long as ends wait to be tried: until so many have come that chance evens out
-what is granted for them.
+Events are kept for a window, and as long as ends wait to be tried. Ends wait until enough have come: what is granted
+for few of them varies too much.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ class LookBack:
         return cls(found, schema, roles, window)
 
     def spans(self, kept: Kept, ends: Ints) -> Spans:
-        """The events before each end that a match with it may have; ``ends``: places of events among those kept.
+        """Find the events that a match may have which ends with each of some events, given by their places in ``kept``.
 
         Complexity: O(events log events).
         """
@@ -234,7 +234,7 @@ class Spans:
 
     @property
     def sizes(self) -> Ints:
-        """How many events each end has, itself included."""
+        """For each end the number of events that its match may have, the end included."""
         return self.last - self.first + 1
 
     def part(self, first: int, number: int) -> Spans:
