@@ -14,7 +14,7 @@ from acep_approx.cli.options.matching import LearningOptions, MatchingOptions
 from acep_approx.cli.options.output import Quiet
 from acep_approx.cli.options.programs import FolderOptions, OneQuery, RuleOptions, needed
 from acep_approx.cli.options.spark import OrderedSparkOptions, refuse_how_written
-from acep_approx.cli.options.together import check_queries, not_with_rules
+from acep_approx.cli.options.together import asked_for, check_queries, not_with_rules, refuse
 from acep_approx.cli.runs.rules import rows_given
 from acep_approx.cli.summary import say_how_read
 from acep_approx.cli.tables import show_table
@@ -112,12 +112,7 @@ def train(
                 raise not_with_rules(option, "leave it out")
         train_rules(text, past, history, source, rows_given(table or []), quiet=quiet)
         return
-    if table:
-        raise UsageError(
-            "--table is of use with a file of rules only, and this is a query",
-            code="ACEP-U064",
-            hint="leave it out; a file of rules begins with TABLE or RULE",
-        )
+    refuse(asked_for(context), {"no rules": query})
 
     from acep_approx.api import compile_query
     from acep_approx.events.source import open_source
@@ -181,6 +176,8 @@ def _gap(gap: str | None) -> int | str:
             f"--gap is {gap!r}", code="ACEP-U042", hint="give a whole number of ticks, or the word window"
         )
     return int(gap)
+
+
 def train_rules(
     text: str, past: list[str], wanted: HistoryOptions, source: InputOptions, tables: dict[str, str], *, quiet: bool
 ) -> None:

@@ -51,14 +51,9 @@ Inputs = Annotated[
         help="Files of Parquet, CSV or JSON lines, folders of them, or - for stdin.",
     ),
 ]
-PastInputs = Annotated[
-    list[str],
-    typer.Argument(show_default=False, metavar="PAST", help="Past events, oldest first; read as by acep run."),
-]
-TrainInputs = Annotated[
-    list[str] | None,
-    typer.Argument(show_default=False, metavar="PAST", help="Past events, oldest first; read as by acep run."),
-]
+PAST = typer.Argument(show_default=False, metavar="PAST", help="Past events, oldest first; read as by acep run.")
+PastInputs = Annotated[list[str], PAST]
+TrainInputs = Annotated[list[str] | None, PAST]
 
 TYPED = ("column_type", "null", "thousands")
 """What columns of text files hold, as far as it is said."""
