@@ -1,15 +1,16 @@
-"""What a set of queries under one budget writes down about itself: plain data, for the terminal and tables.
+"""What queries, or rules, that share one budget write down about themselves: plain data, for pages, terminals, tables.
 
 Nothing heavy is imported.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from abc import abstractmethod
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
-from acep_approx.budget.ledger import Piece, Shed
+from acep_approx.budget.ledger import Piece, Shed, SpentRecord
 
 if TYPE_CHECKING:
     from acep_approx.budget.audit import RecallEstimate
@@ -64,8 +65,8 @@ class QueryRecord:
 
 
 @dataclass(frozen=True)
-class SetRecord:
-    """What a set of queries did under one budget.
+class SharedRecord(SpentRecord):
+    """What came of one budget that several engines share.
 
     Attributes
     ----------
@@ -73,72 +74,59 @@ class SetRecord:
         As the user wrote it.
     policy : str
     seed : int
-    piece : Piece
-        Where all engines together stand, with those that have left.
+    pieces : sequence of Piece
+        Where all engines together stood, with those that have left; there is a last one, which is now.
     parts : sequence of PartRecord
         The engines that shed, those with most work first.
-    queries : sequence of QueryRecord
-        In the order in which they were added.
-    seconds : float
+    seconds : float, optional
         How long the run took.
+    begin : int, optional
+        Tick of the first event.
+    is_time : bool
+        Whether ticks are microseconds since 1970.
+    full_work, past_work : float, optional
+        Run-steps per event of the exact run of all engines, as far as known; and what it took in the past, where that
+        is what is expected of the events that came.
+    audit_work : int, optional
+        Run-steps that the audit took; None where they are not told apart.
+    source : str
+        Name of the input, for people.
     """
+
+    thing: ClassVar[str] = "query"
+    """What shares the budget, for people."""
 
     budget: str
     policy: str
     seed: int
-    piece: Piece
+    pieces: Sequence[Piece] = field(default=(), repr=False)
     parts: Sequence[PartRecord] = field(default=(), repr=False)
-    queries: Sequence[QueryRecord] = field(default=(), repr=False)
-    seconds: float = 0.0
+    seconds: float | None = None
+    begin: int | None = None
+    is_time: bool = False
+    full_work: float | None = None
+    past_work: float | None = None
+    audit_work: int | None = None
+    source: str = ""
 
     @property
-    def work(self) -> int:
-        """Run-steps done, in all."""
-        return self.piece.work
+    def piece(self) -> Piece:
+        """Where all engines together stand."""
+        return self.pieces[-1]
 
     @property
-    def allowed(self) -> int:
-        """Run-steps that were allowed, in all."""
-        return self.piece.bound
+    @abstractmethod
+    def estimates(self) -> Sequence[tuple[str, RecallEstimate | None]]:
+        """The name of each query or rule that may miss something, with what is known of its recall."""
 
     @property
-    def found(self) -> int:
-        """Match points that the engines have found which shed."""
-        return self.piece.points
-
-    @property
-    def shed_runs(self) -> int:
-        """Runs shed, for whatever reason."""
-        return self.piece.shed
-
-    @property
+    @abstractmethod
     def exact(self) -> list[str]:
-        """The ids of the queries that are answered exactly: nothing of them is shed, and their work is not counted."""
-        return [query.id for query in self.queries if query.part is None]
+        """The names of those that are answered exactly: nothing of them is shed, and their work is not counted."""
 
-    def worst(self, most: int = 5) -> list[QueryRecord]:
-        """The queries that miss most, as far as enough of them was audited."""
-        known = [(query.recall.recall, place) for place, query in enumerate(self.queries) if query.recall is not None]
-        order = sorted((recall, place) for recall, place in known if recall is not None)
-        return [self.queries[place] for _, place in order[:most]]
-
+    @abstractmethod
     def rows(self) -> list[dict[str, object]]:
-        """A row for each query, for ``pandas.DataFrame`` or ``pyarrow.Table.from_pylist``.
-
-        Returns
-        -------
-        list of dict
-            ``query``, ``engine`` (None: answered exactly), ``weight``, ``found``, and the estimated ``recall`` with its
-            interval from ``low`` to ``high``, and the match points ``audited`` for it.
-        """
-        found = []
-        for query in self.queries:
-            known = query.recall
-            row: dict[str, object] = {"query": query.id, "engine": query.part, "weight": query.weight}
-            row["found"] = query.found
-            row |= {name: None if known is None else getattr(known, name) for name in ("recall", "low", "high")}
-            found.append(row | {"audited": 0 if known is None else known.points})
-        return found
+        """A row for each of them, for ``pandas.DataFrame`` or ``pyarrow.Table.from_pylist``."""
 
     @property
     def recall(self) -> tuple[float | None, float | None, float | None]:
@@ -160,7 +148,76 @@ class SetRecord:
         found = sum(part.piece.points for part in self.parts)
         return found / total if total else None
 
+
+@dataclass(frozen=True)
+class SetRecord(SharedRecord):
+    """What a set of queries did under one budget; see ``SharedRecord``.
+
+    Attributes
+    ----------
+    queries : sequence of QueryRecord
+        In the order in which they were added.
+    """
+
+    queries: Sequence[QueryRecord] = field(default=(), repr=False)
+
+    @property
+    def estimates(self) -> Sequence[tuple[str, RecallEstimate | None]]:
+        """The id of each query that may miss something, with what is known of its recall."""
+        return [(query.id, query.recall) for query in self.queries if query.part is not None]
+
+    @property
+    def exact(self) -> list[str]:
+        """The ids of the queries that are answered exactly: nothing of them is shed, and their work is not counted."""
+        return [query.id for query in self.queries if query.part is None]
+
+    def worst(self, most: int = 5) -> list[QueryRecord]:
+        """The queries that miss most, as far as enough of them was audited."""
+        by_id = {query.id: query for query in self.queries}
+        return [by_id[id_] for id_, _ in worst(self.estimates, most)]
+
+    def rows(self) -> list[dict[str, object]]:
+        """A row for each query, for ``pandas.DataFrame`` or ``pyarrow.Table.from_pylist``.
+
+        Returns
+        -------
+        list of dict
+            ``query``, ``engine`` (None: answered exactly), ``weight``, ``found``, and the estimated ``recall`` with its
+            interval from ``low`` to ``high``, and the match points ``audited`` for it.
+        """
+        found = []
+        for query in self.queries:
+            known = query.recall
+            row: dict[str, object] = {"query": query.id, "engine": query.part, "weight": query.weight}
+            row["found"] = query.found
+            found.append(row | recall_columns(known))
+        return found
+
     def __repr__(self) -> str:
         work = f"{self.work:,} of {self.allowed:,} run-steps, {self.shed_runs:,} runs shed"
         parts = f"{len(self.parts):,} engine{'s' * (len(self.parts) != 1)} of {len(self.queries):,} queries"
         return f"<SetRecord of {parts} under a budget of {self.budget}: {work}, {self.found:,} match points>"
+
+
+def worst(
+    known: Iterable[tuple[str, RecallEstimate | None]], most: int | None = None
+) -> list[tuple[str, RecallEstimate]]:
+    """Those that miss most, as far as enough of them was audited: of equal ones the first.
+
+    Examples
+    --------
+    >>> from acep_approx.budget import RecallEstimate
+    >>> some = {name: RecallEstimate(share, 0, 1, 9, 9) for name, share in (("a", 0.9), ("b", 0.2), ("c", None))}
+    >>> [name for name, _ in worst(some.items())]
+    ['b', 'a']
+    """
+    told = [(one.recall, place, name, one) for place, (name, one) in enumerate(known) if one and one.recall is not None]
+    return [(name, one) for _, _, name, one in sorted(told, key=lambda of: of[:2])[:most]]
+
+
+def recall_columns(known: RecallEstimate | None) -> dict[str, object]:
+    """What is known of a recall, as columns of a row."""
+    found: dict[str, object] = {
+        name: None if known is None else getattr(known, name) for name in ("recall", "low", "high")
+    }
+    return found | {"audited": 0 if known is None else known.points}

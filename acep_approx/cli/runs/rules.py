@@ -26,7 +26,7 @@ from acep_approx.errors import ManyMatchesWarning, RuleError, UsageError
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from acep_approx.api.rule_budget import RulesRecord
+    from acep_approx.budget.rules_ledger import RulesRecord
     from acep_approx.cli.write import RowsFile
     from acep_approx.results.rules import RuleCall, RuleOutput
 
