@@ -238,7 +238,7 @@ class BudgetedSet:
         UsageError
             ``ACEP-U040``: it has none.
         """
-        return self._spending("record()").record(source)
+        return self.spending.record(source)
 
     def shed(self) -> pa.Table:
         """The runs that were shed, one row each, where ``log_shed=True`` was given; of the same as ``record``.
@@ -248,7 +248,7 @@ class BudgetedSet:
         UsageError
             ``ACEP-U039``: it was not; ``ACEP-U040``: there is no budget.
         """
-        return self._spending("shed()").shed()
+        return self.spending.shed()
 
     @checked
     def report(self, path: str | Path, source: str = "") -> None:
@@ -259,17 +259,20 @@ class BudgetedSet:
         UsageError
             ``ACEP-U040``: there is no budget; ``ACEP-U012``, ``ACEP-U013``: it cannot be written there.
         """
-        self._spending("report()").report(path, source)
+        self.spending.report(path, source)
 
-    def _spending(self, what: str) -> SetSpending:
+    @property
+    def spending(self) -> SetSpending:
+        """What tells how the budget was spent (``ACEP-U040``: there is none)."""
         from acep_approx.results.budgeted_set import SetSpending
 
-        return SetSpending(self._told_of(what), self._seconds, self._inputs)
+        return SetSpending(self._told_of, self._seconds, self._inputs)
 
-    def _told_of(self, what: str) -> Running:
+    @property
+    def _told_of(self) -> Running:
         if self._running.load is None:
             raise UsageError(
-                f"{what} is about a load budget, and this set has none",
+                "there is no load budget to tell of: this set has none",
                 code="ACEP-U040",
                 hint="make the set with one: QuerySet(budget='20%', ...), or call match_within(events, '20%')",
             )

@@ -228,9 +228,11 @@ class RuleSpending:
     def _doubts(self, rule: CompiledRule) -> tuple[Doubt, ...]:
         """What a rule reads that rules write which may have missed matches."""
         graph, names = self.program.graph, [one.name for one in self.program.rules]
-        read = sorted(cells_read(rule, graph) & self._taint.cells)
-        writers = [(cell, sorted(graph.writers_of({cell}) & self._taint.rules)) for cell in read]
-        return tuple(Doubt(cell_words(cell), [names[number] for number in some]) for cell, some in writers)
+        by_writers: dict[tuple[int, ...], list[str]] = {}
+        for cell in sorted(cells_read(rule, graph) & self._taint.cells, reverse=True):  # columns before the rows
+            writers = tuple(sorted(graph.writers_of({cell}) & self._taint.rules))
+            by_writers.setdefault(writers, []).append(cell_words(cell))
+        return tuple(Doubt(" and ".join(what), [names[n] for n in some]) for some, what in by_writers.items())
 
 
 class SpendingRun:

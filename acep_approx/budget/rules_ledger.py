@@ -22,7 +22,7 @@ class Doubt:
     Attributes
     ----------
     what : str
-        A column, ``shops.rises``, or a table: which rows it has.
+        Columns, as ``shops.rises``, and tables, whose rows come and go.
     writers : sequence of str
         The rules that write it, and may have missed matches.
     """
@@ -82,7 +82,7 @@ class RulesRecord(SharedRecord):
         In the order of the file.
     """
 
-    thing: ClassVar[str] = "rule"
+    things: ClassVar[tuple[str, str]] = "rule", "rules"
 
     rules: tuple[RuleShare, ...] = field(default=(), repr=False)
 

@@ -93,8 +93,8 @@ class SharedRecord(SpentRecord):
         Name of the input, for people.
     """
 
-    thing: ClassVar[str] = "query"
-    """What shares the budget, for people."""
+    things: ClassVar[tuple[str, str]] = "query", "queries"
+    """What shares the budget, for people: one, and several."""
 
     budget: str
     policy: str
@@ -139,7 +139,9 @@ class SharedRecord(SpentRecord):
     def _recall(self, which: str) -> float | None:
         total = 0.0
         for part in self.parts:
-            share = None if part.recall is None else getattr(part.recall, which)
+            known = part.recall
+            is_told = known is not None and (known.tells or known.is_certain or which != "recall")
+            share = getattr(known, which) if is_told else None
             if share is None and part.piece.shed == 0:
                 share = 1.0
             if share is None or (share == 0 and part.piece.points):
@@ -207,11 +209,11 @@ def worst(
     Examples
     --------
     >>> from acep_approx.budget import RecallEstimate
-    >>> some = {name: RecallEstimate(share, 0, 1, 9, 9) for name, share in (("a", 0.9), ("b", 0.2), ("c", None))}
+    >>> some = {name: RecallEstimate(share, 0.1, 1, 9, 9) for name, share in (("a", 0.9), ("b", 0.2), ("c", None))}
     >>> [name for name, _ in worst(some.items())]
     ['b', 'a']
     """
-    told = [(one.recall, place, name, one) for place, (name, one) in enumerate(known) if one and one.recall is not None]
+    told = [(one.recall or 0.0, place, name, one) for place, (name, one) in enumerate(known) if one and one.tells]
     return [(name, one) for _, _, name, one in sorted(told, key=lambda of: of[:2])[:most]]
 
 

@@ -109,6 +109,11 @@ class SetSpending:
         """Write the page (``ACEP-U013``: over a file that is read)."""
         write_page_of(self.record(source), path, self.inputs)
 
+    def counts_events(self, id_: str) -> bool:
+        """Whether the window of a query is of events (``ACEP-U060``: there is no such query)."""
+        graph = self.running.graph
+        return graph.numbered.owner(graph.known(id_)[-1]).plan.is_count_window
+
     def logged(self, id_: str) -> list[LoggedShed]:
         """The runs of a query that were shed, by engine; those that it shares with others are its own, too.
 
@@ -200,7 +205,7 @@ def record_of(running: Running, seconds: float, source: str = "") -> SetRecord:
     return ShownSetRecord(
         **shared_record(purse),
         queries=[*_queries(running, purse.accounts)],
-        seconds=seconds,
+        seconds=seconds or None,
         is_time=running.standing.is_time,
         source=source,
     )

@@ -137,15 +137,15 @@ class RuleGraph:
 
 
 def cell_words(one: Cell) -> str:
-    """A cell for people: a column of a table, or which rows this has.
+    """A cell for people: a column of a table, or the rows that there are.
 
     Examples
     --------
     >>> cell_words(("shops", "rises")), cell_words(("shops", PRESENCE))
-    ('shops.rises', 'which rows shops has')
+    ('shops.rises', 'the rows of shops')
     """
     table, column = one
-    return f"which rows {table} has" if column == PRESENCE else f"{table}.{column}"
+    return f"the rows of {table}" if column == PRESENCE else f"{table}.{column}"
 
 
 def cell(read: ReadColumn | Read) -> Cell:

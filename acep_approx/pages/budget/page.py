@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from acep_approx.budget.audit import RecallEstimate
+from acep_approx.budget.audit import NOTHING, RecallEstimate
 from acep_approx.budget.ledger import Learning, Piece, RunRecord, Score, Shed, SpentRecord, mean_score, place_words
 from acep_approx.diagrams.fragments import tiles
 from acep_approx.diagrams.text_layout import label
@@ -45,8 +45,8 @@ from acep_approx.timeline.picture import RIGHT, WIDTH, moment_text
 from acep_approx.visible import escape
 
 MOST_ROWS = 40
-NOTHING, ABSURD = 0.95, 1_000
-"""An interval that is so wide says nothing about recall; nor does a number of match points so many times another."""
+ABSURD = 1_000
+"""A number of match points that is so many times another says nothing."""
 _MARKED = (
     "In a small part of the stream, chosen by a hash, nothing is shed: runs that the policy would have shed only "
     "get an audit flag. The share of match points there that need no flagged run is the estimate."

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from acep_approx.budget.audit import RecallEstimate
+from acep_approx.budget.audit import NOTHING, RecallEstimate
 from acep_approx.budget.ledger import Shed
 from acep_approx.budget.rules_ledger import RulesRecord
 from acep_approx.budget.set_ledger import PartRecord, SetRecord, SharedRecord, worst
@@ -19,7 +19,7 @@ from acep_approx.pages.drawing import cut, percent, table
 from acep_approx.pages.shell import facts, page, write_page
 from acep_approx.visible import escape
 
-MOST_ROWS, MOST_WORST, MOST_NAMES, MOST_NAME = 40, 12, 12, 60
+MOST_ROWS, MOST_WORST, MOST_NAMES, MOST_NAME = 40, 12, 12, 40
 """Rows of a table, estimates in the picture, names in a line, and characters of a name."""
 ALL_ROWS = "pandas.DataFrame(record.rows())"
 
@@ -88,12 +88,11 @@ def numbers(record: SharedRecord) -> list[tuple[str, str]]:
 
 
 def _these(record: SharedRecord) -> str:
-    number = len(record.rules) if isinstance(record, RulesRecord) else len(_queries(record))
-    return counted(number, record.thing)
+    return _some(record, len(record.estimates) + len(record.exact))
 
 
-def _queries(record: SharedRecord) -> Sequence[object]:
-    return record.queries if isinstance(record, SetRecord) else ()
+def _some(record: SharedRecord, number: int) -> str:
+    return f"{number:,} {record.things[number != 1]}"
 
 
 def _numbers(record: SharedRecord) -> Iterator[str]:
@@ -135,27 +134,40 @@ def _parts(record: SharedRecord) -> Iterator[str]:
     if not record.parts:
         yield "<p>No engine has partial matches, so there was nothing to share.</p>"
         return
+    is_of_rules = isinstance(record, RulesRecord)
+    runs = "rule" if is_of_rules else "query, or all that are of one template"
     yield (
-        '<p class="soft">Parts of the budget move to where a run-step brings most: towards one price of a match point, '
-        f"times what it counts for. An engine runs a {record.thing}"
-        f"{', or all that are of one template' if record.thing == 'query' else ''}.</p>"
+        '<p class="soft">Parts of the budget move to where a run-step brings most: towards one price of what match '
+        f"points count for. An engine runs a {runs}.</p>"
     )
-    shown = record.parts[:MOST_ROWS]
-    head = ["engine", "counts", "of the budget", "run-steps", "allowed", "used", "runs shed", "match points", "price"]
-    rows = [_part_row(record, part) for part in shown]
+    shown, names = record.parts[:MOST_ROWS], _names(record)
+    head = ["engine", "WORTH" if is_of_rules else "weight", "of the budget", "run-steps", "allowed", "used"]
+    head += ["runs shed", "match points", "price", "recall"]
+    rows = [[names[part.name], *_part_row(record, part)] for part in shown]
     caption = "those with most work first"
     if len(shown) < len(record.parts):
         rest = sum(part.piece.work for part in record.parts[MOST_ROWS:])
         left = len(record.parts) - len(shown)
         caption += f"; {left:,} others, with {percent(rest / max(record.work, 1))} of the work, are left out"
-    yield table([*head, "recall"], [[*row] for row in rows], caption=caption)
+    yield table(head, rows, caption=caption)
+
+
+def _names(record: SharedRecord) -> dict[str, str]:
+    """What engines are called: as their query or rule; those of a template as its first query and how many more."""
+    queries: dict[str, list[str]] = {}
+    for query in record.queries if isinstance(record, SetRecord) else ():
+        queries.setdefault(query.part or "", []).append(query.id)
+    found = {}
+    for part in record.parts:
+        first, *others = queries.get(part.name) or [part.name]
+        found[part.name] = cut(one_line(first), MOST_NAME) + (f" and {len(others):,} more" if others else "")
+    return found
 
 
 def _part_row(record: SharedRecord, part: PartRecord) -> list[str]:
     piece, protected = part.piece, _protected(record)
     used = percent(min(piece.work / piece.bound, 1.0)) if piece.bound else "none"
     return [
-        cut(one_line(part.name), MOST_NAME),
         f"{protected[part.name]:g}, served first" if part.name in protected else f"{part.weight:.3g}",
         percent(min(piece.bound / record.allowed, 1.0)) if record.allowed else "none",
         f"{piece.work:,}",
@@ -175,7 +187,7 @@ def _protected(record: SharedRecord) -> dict[str, float]:
 
 
 def _recall_text(known: RecallEstimate | None) -> str:
-    if known is None or known.low is None:
+    if known is None or known.low is None or known.high is None or known.high - known.low >= NOTHING:
         return "unknown"
     if known.is_certain:
         return percent(known.recall or 0.0)
@@ -204,8 +216,7 @@ def _recalls(record: SharedRecord) -> Iterator[str]:
     known, every = worst(record.estimates), len(record.estimates)
     if not every or not record.shed_runs:
         return
-    things = "rules" if record.thing == "rule" else "queries"
-    yield f"<h2>Recall of {things}</h2>"
+    yield f"<h2>Recall of {record.things[1]}</h2>"
     if not known:
         yield f"<p>Too little was audited to tell that of any of {_some(record, every)}: a larger audit says more.</p>"
     else:
@@ -221,10 +232,6 @@ def _recalls(record: SharedRecord) -> Iterator[str]:
         yield from _query_rows(record, [name for name, _ in known])
 
 
-def _some(record: SharedRecord, number: int) -> str:
-    return counted(number, record.thing)
-
-
 def _recall_rows(shown: Sequence[tuple[str, RecallEstimate]]) -> str:
     rows = [
         [cut(one_line(name), MOST_NAME), percent(one.recall or 0.0), interval(one), f"{one.points + one.ends:,}"]
@@ -235,13 +242,13 @@ def _recall_rows(shown: Sequence[tuple[str, RecallEstimate]]) -> str:
 
 def _query_rows(record: SetRecord, first: Sequence[str]) -> Iterator[str]:
     """All queries that shed, those that miss most first; as many as a page holds."""
-    rank = {name: place for place, name in enumerate(first)}
+    rank, names = {name: place for place, name in enumerate(first)}, _names(record)
     shedding = sorted((one for one in record.queries if one.part), key=lambda one: rank.get(one.id, len(rank)))
     shown = shedding[:MOST_ROWS]
     rows = [
         [
             cut(one_line(one.id), MOST_NAME),
-            cut(one_line(one.part or ""), MOST_NAME),
+            names.get(one.part or "", ""),
             f"{one.weight:g}",
             "shared" if one.found is None else f"{one.found:,}",
             _recall_text(one.recall),
@@ -256,7 +263,8 @@ def _query_rows(record: SetRecord, first: Sequence[str]) -> Iterator[str]:
 
 
 def _shed(record: SharedRecord) -> Iterator[str]:
-    shed = [Shed(one_line(part.name), one.reason, one.runs) for part in record.parts for one in part.shed]
+    names = _names(record)
+    shed = [Shed(names[part.name], one.reason, one.runs) for part in record.parts for one in part.shed]
     yield from shed_section(shed, "engine", "the engine that had them")
 
 
