@@ -99,9 +99,9 @@ class SharedRecord(SpentRecord):
     budget: str
     policy: str
     seed: int
-    pieces: Sequence[Piece] = field(default=(), repr=False)
+    pieces: Sequence[Piece] = field(default=(), repr=False, compare=False)  # a state does not keep those before it
     parts: Sequence[PartRecord] = field(default=(), repr=False)
-    seconds: float | None = None
+    seconds: float | None = field(default=None, compare=False)
     begin: int | None = None
     is_time: bool = False
     full_work: float | None = None

@@ -81,6 +81,7 @@ class Again:
     inputs : list of str
     question : ShedQuestionOptions
     source : InputOptions
+    budget : str
     spending : BudgetOptions
     output : str
         What the run put out.
@@ -90,6 +91,7 @@ class Again:
     inputs: list[str]
     question: ShedQuestionOptions
     source: InputOptions
+    budget: str
     spending: BudgetOptions
     output: str
     quiet: bool
@@ -97,7 +99,7 @@ class Again:
     @property
     def within(self) -> dict[str, Any]:
         """The budget, and how it is spent, in the words of sets and of rules."""
-        return {"budget": self.spending.budget, "log_shed": True} | self.spending.given()
+        return {"budget": self.budget, "log_shed": True} | self.spending.given()
 
     def moment(self, schema: pa.Schema, *, is_row: bool) -> int:
         """The moment in question, as a tick of the events, or as a row number."""
@@ -156,7 +158,7 @@ def replay(
 
     refuse_clock(Budget.parse(spending.budget))
     text = read_query(query) if query else ""
-    again = Again(inputs, question, source, spending, output.value, quiet)
+    again = Again(inputs, question, source, spending.budget, spending, output.value, quiet)
     if many.queries is not None:
         found = _of_set(again, many)
     elif is_rules(text):
@@ -176,12 +178,12 @@ def _of_query(again: Again, text: str, matching: MergingOptions) -> Shown:
     from acep_approx.events.source import open_source
     from acep_approx.results.shed_replay import nearest
 
-    compiled, spending = compile_query(text, **matching.replaced), again.spending
+    compiled = compile_query(text, **matching.replaced)
     more = again.source.roles | {"sort": again.source.sort, "merge": matching.merge}
     with progress_bar("running again", enabled=not again.quiet) as progress:
         events = open_source(again.inputs, **again.source.reading)
         matches = compiled.match_within(
-            events, spending.budget, **spending.given(), log_shed=True, on_progress=progress.done, **more
+            events, again.budget, **again.spending.given(), log_shed=True, on_progress=progress.done, **more
         )
         progress.total, is_row = matches.source.rows, matches.plan.is_count_window
         moment = again.moment(matches.source.schema, is_row=is_row)
