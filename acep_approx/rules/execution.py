@@ -179,10 +179,15 @@ class Bound:
     fitting: pa.Schema = field(default_factory=lambda: pa.schema([]))  # of the last batch, whose types are known
 
     @property
+    def is_time(self) -> bool:
+        """Whether ticks are microseconds since 1970."""
+        return any(pipeline.is_time for pipeline in self.pipelines.values())
+
+    @property
     def times(self) -> pa.DataType:
         """The type in which results show ticks: timestamps, or whole numbers."""
-        is_time = any(pipeline.is_time for pipeline in self.pipelines.values())
-        return shown_type(self.schema.field(self.roles.time).type, self.roles.time_format) if is_time else pa.int64()
+        type_ = self.schema.field(self.roles.time).type
+        return shown_type(type_, self.roles.time_format) if self.is_time else pa.int64()
 
 
 class RuleExecution:
@@ -308,6 +313,8 @@ class RuleExecution:
             if self.on_reads is not None:
                 self._tell_reads(bound, batch, self.on_reads)
             outcome = self._outcome(found, moment.last_tick)
+        if self.spending is not None:
+            self.spending.take_log(bound.pipelines)
         self.counters.events += len(batch)
         return outcome
 

@@ -341,6 +341,9 @@ class Spending(Protocol):
     def note(self, rule: str, results: pa.Table) -> None:
         """These results of a rule were put out."""
 
+    def take_log(self, pipelines: Mapping[int, Pipeline]) -> None:
+        """Take what was written down of runs that were shed, while their keys are known; pipelines by rule."""
+
     def done(self) -> None:
         """A batch is done."""
 

@@ -6,18 +6,18 @@ from collections import Counter
 from collections.abc import Iterator
 
 from acep_approx.budget.audit import RecallEstimate
-from acep_approx.budget.ledger import LIGHT, Learning, RunRecord
+from acep_approx.budget.ledger import LIGHT, Learning, RunRecord, SpentRecord
 from acep_approx.events.counts import counted
 from acep_approx.pages.drawing import percent
 from acep_approx.timeline.picture import moment_text
 
 
-def need_words(record: RunRecord) -> str:
+def need_words(record: SpentRecord) -> str:
     """Work and time of the exact run against those of this one; whether a budget can save time at such a load.
 
     Parameters
     ----------
-    record : RunRecord
+    record : SpentRecord
 
     Returns
     -------
@@ -166,7 +166,7 @@ def basis_words(estimate: RecallEstimate) -> str:
     return f"by {', '.join(parts[:-1])}{', and ' if len(parts) > 1 else ''}{parts[-1]}"
 
 
-def spent(record: RunRecord) -> list[tuple[str, str]]:
+def spent(record: SpentRecord) -> list[tuple[str, str]]:
     """Numbers to know, each with what it is: what a run used of its budget, shed and found."""
     used = percent(record.work / record.allowed) if record.allowed else "none"
     return [
