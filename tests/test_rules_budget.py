@@ -16,12 +16,14 @@ import pytest
 
 from acep_approx import RuleHistory, RuleSet, compile_rules
 from acep_approx.errors import DataError, QueryError, UsageError
+from acep_approx.events.roles import infer_roles
 from acep_approx.rules.doubt import TableDoubt
 from acep_approx.rules.firing import Firing
 from acep_approx.rules.lockstep.loop import LockstepStage
-from acep_approx.rules.log import Transactions
+from acep_approx.rules.log import TableLog, Transactions
 from acep_approx.rules.losses import Watch
 from acep_approx.rules.table import TableRows
+from acep_approx.rules.unsure import Unsure
 from acep_approx.rules.words import Texts
 from history.errors import HistoryError
 from tests.cases import FULL, cases
@@ -62,7 +64,7 @@ Mutant = Callable[[], AbstractContextManager[Any]]
 
 def doubt_is_off() -> AbstractContextManager[Any]:
     """No event is unsure."""
-    return patch.object(Watch, "is_unsure", lambda _self, batch, _rows: np.zeros(len(batch), np.bool_))
+    return patch.object(Watch, "unsure", lambda _self, batch, _rows: Unsure.none(len(batch)))
 
 
 def what_is_not_certain_clears() -> AbstractContextManager[Any]:
@@ -147,7 +149,9 @@ def test_what_is_computed_from_what_is_in_doubt_is_in_doubt() -> None:
     """)
     rows = TableRows(rules.file.tables[0], Texts())
     assert rows.row_of([pa.array(["p"])]).tolist() == [0]
-    doubt = TableDoubt(rows, rules.program.writes["t"])
+    schema = pa.schema({"ts": pa.int64(), "type": pa.string(), "k": pa.string(), "x": pa.int64()})
+    programs = rules.program.programs(schema, infer_roles(schema))
+    doubt = TableDoubt(TableLog(rows, programs["t"]), rules.program.writes["t"], [None, None])
 
     def at(event: int) -> Transactions:
         return Transactions.of_events(np.array([event]), np.array([event]))
