@@ -56,6 +56,7 @@ class Marks(Columns):
     action: Ints
     is_same: Ints
     is_first: Ints
+    is_last: Ints
     before: Ints
 
     def __len__(self) -> int:
@@ -116,7 +117,7 @@ class Marks(Columns):
     def in_kernel(self) -> kernel.Marks:
         """As kernels see them."""
         of, before = self.of, np.ascontiguousarray(self.before).reshape(-1)
-        own = (self.row, self.statement, self.what, self.until, self.asked, self.guard, self.is_first, before)
+        own = (self.row, self.statement, self.what, self.until, self.asked, self.guard, self.is_first, self.is_last, before)
         return kernel.Marks(of.place, of.tick, of.start, of.time, *own)
 
 
@@ -234,9 +235,10 @@ class TableDoubt:
             return marks
         given = marks.that_matter()
         names = np.stack((given.of.place, given.of.tick, given.of.start, given.row))
-        is_first = np.zeros(len(given), np.int64)
+        is_first, is_last = (np.zeros(len(given), np.int64) for _ in range(2))
         is_first[np.unique(names, axis=1, return_index=True)[1]] = 1
-        given = replace(given, is_first=is_first)
+        is_last[len(given) - 1 - np.unique(names[:, ::-1], axis=1, return_index=True)[1]] = 1
+        given = replace(given, is_first=is_first, is_last=is_last)
         return replace(given, before=self._before(given))
 
     def _before(self, marks: Marks) -> Ints:
@@ -308,7 +310,11 @@ class TableDoubt:
 
     def read(self, column: str | None, rows: Ints, of: Transactions) -> Bools:
         """Whether a column of rows, or whether there is one (None), is in doubt as of transactions, in order."""
-        found: Bools = self.possible(column, rows, of) != 0
+        worlds = self.possible(column, rows, of)
+        found: Bools = worlds != 0
+        domain = self.domain(column)
+        if domain is not None and (worlds > 0).any():
+            found &= ~domain.is_same(worlds, domain.bits(self.log.read(column, of.reads(rows))))
         return found
 
     def possible(self, column: str | None, rows: Ints, of: Transactions) -> Ints:

@@ -223,12 +223,16 @@ class Readings:
         """Note the events on which a letter may hold or not."""
         truths = batch.computed.truths
         may = is_of({one.letter.type}, batch)
+        asked = [*one.others, *(read_by.asked for read_by in one.reading)]
+        held = {condition: _holds(condition, truths, batch) for condition in asked}
+        is_guarded = one.is_last and self.guard is not None and all(one is not None for one in held.values())
+        everywhere = np.ones(len(batch), np.bool_)  # where a condition cannot be computed of some event
         for condition in one.others:
-            may &= _holds(condition, truths, batch)
+            may &= _or(held[condition], everywhere)
         differ = np.zeros(len(batch), np.bool_)
-        guard, is_guarded = np.full(len(batch), ALL), np.full(len(batch), one.is_last and self.guard is not None)
+        guard = np.full(len(batch), ALL)
         for read_by in one.reading:
-            here, known = _holds(read_by.asked, truths, batch), np.zeros(len(batch), np.bool_)
+            here, known = _or(held[read_by.asked], everywhere), np.zeros(len(batch), np.bool_)
             own = np.zeros(len(batch), np.bool_)
             for read in read_by.reads:
                 own |= self._differs(read, worlds[read], batch)
@@ -241,7 +245,7 @@ class Readings:
             guard &= np.where(own, read_by.true, ALL)
         at = may & differ
         (found.ends if one.is_last else found.leads)[at] = True
-        found.guard[at] = np.where(is_guarded, guard, 0)[at]
+        found.guard[at] = guard[at] if is_guarded else 0
         if one.is_last and self.guard is not None:
             found.rows[at] = rows[self.guard.name][at]
 
@@ -285,10 +289,13 @@ def is_of(types: set[str | None], batch: StreamBatch) -> Bools:
     return wanted
 
 
-def _holds(condition: Expression, truths: Truths, batch: StreamBatch) -> Bools:
-    """On which events a condition holds; on all where it cannot be computed of some."""
+def _holds(condition: Expression, truths: Truths, batch: StreamBatch) -> Bools | None:
+    """On which events a condition holds; None where it cannot be computed of some."""
     try:
-        return batch.here(truths.holds(condition)).copy()
+        return batch.here(truths.holds(condition))
     except DataError:
-        return np.ones(len(batch), np.bool_)
+        return None
 
+
+def _or(held: Bools | None, otherwise: Bools) -> Bools:
+    return otherwise if held is None else held

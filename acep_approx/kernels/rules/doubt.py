@@ -38,7 +38,7 @@ class Marks(NamedTuple):
 
     Of ``WRITES_IF`` ``guard`` are the worlds of the column ``asked`` in which it was run. ``before``: what stood here
     before the transaction, as bits, for each column of each mark; 0 where that is none of the values that have bits.
-    ``is_first``: no other mark of the transaction and row comes before.
+    ``is_first``, ``is_last``: no other mark of the transaction and row comes before, or behind.
     """
 
     place: Ints
@@ -52,6 +52,7 @@ class Marks(NamedTuple):
     asked: Ints
     guard: Ints
     is_first: Ints
+    is_last: Ints
     before: Ints
 
 
@@ -245,7 +246,8 @@ def _writes(words: Ints, of: Effects, marks: Marks, i: int, before: Before, new:
             if kind == UPSERT and c < columns and lacks:
                 worlds = ANYTHING
         elif of.how[at] == CONSTANT:
-            worlds = ANYTHING if lacks and kind == UPDATE else of.by[at] if worlds != 0 else 0
+            is_here = worlds == 0 or marks.is_last[i] != 0  # behind it nothing else may stand here
+            worlds = ANYTHING if lacks and kind == UPDATE else 0 if is_here else of.by[at]
         elif of.how[at] == SHIFT:
             worlds = ANYTHING if lacks or worlds < 0 else _shifted(worlds, of.by[at], of.values[c])
         elif kind == DELETE:
