@@ -257,7 +257,9 @@ class RuleExecution:
             firing.shows_certain = self.spending is not None
         losses = None
         if self.spending is not None:
-            losses = Losses(program.graph, self.tables, program.writes, self.spending.begin(program))
+            losses = Losses(program, logs, self.spending.begin(program))
+            for firing in firings.values():
+                firing.doubts = losses.doubts
         around = Surroundings(program, firings, logs, TableArena(), self.bind_by, losses)
         stages: list[AnyStage] = []
         detectors: list[Detector] = []
@@ -397,11 +399,13 @@ class RuleExecution:
         if failed := [one for calls in found.calls if (one := calls.first_failed)]:
             raise _first(failed)
         names, times = [rule.name for rule in self.program.rules], self.bound.times
+        doubts = {} if self.bound.losses is None else self.bound.losses.doubts
+        for doubt in doubts.values():
+            doubt.settle()
         folded = {name: log.fold() for name, log in self.bound.logs.items() if log.has_writes}
         last = {}
         if self.keeps_last:
             last = {n: rows.written(folded[n].row if n in folded else NO_ROWS) for n, rows in self.tables.items()}
-        doubts = {} if self.bound.losses is None else self.bound.losses.doubts
         for doubt in doubts.values():
             doubt.fold()
         for name, log in self.bound.logs.items():
