@@ -31,8 +31,8 @@ from acep_approx.rules.unsure import ALL, Readings, Unsure
 from acep_approx.rules.words import Texts
 from history.errors import HistoryError
 from tests.cases import FULL, cases
-from tests.doubt_worlds import doubt_world, late_world
-from tests.rule_budgets import run_within, way_of, wrong_within
+from tests.doubt_worlds import circle_world, doubt_world, late_world, world_by_hand
+from tests.rule_budgets import Budgeted, run_within, way_of, wrong_within
 from tests.rule_runs import Way as Exact
 from tests.rule_runs import found_by
 from tests.rule_worlds import RuleWorld, rule_world
@@ -49,6 +49,7 @@ def test_what_ran_is_exact_but_for_matches_that_did_not_fire_and_what_is_certain
     part: int,
 ) -> None:
     seeds = [(doubt_world, seed) for seed in range(2_000 if FULL else FEW_DOUBTS)]
+    seeds += [(circle_world, seed) for seed in range(1_000 if FULL else FEW_DOUBTS)]
     seeds += [(late_world, seed) for seed in range(200 if FULL else FEW_LATE)]
     seeds += [(_any_world, seed) for seed in range(1_000 if FULL else FEW_WORLDS)]
     for make, seed in seeds[part::PARTS]:
@@ -177,14 +178,41 @@ MUTANTS: dict[Mutant, tuple[int, ...]] = {
     shadows_end_early: (273,),
     nothing_is_missed: (2, 59),
     windows_close_at_once: (146, 225),
+    conditions_are_asked_of_what_stands_here: (61, 89),
 }
 """Each with seeds of which one at least shows it."""
+
+
+BY_HAND: dict[str, Mutant] = {
+    "several count": all_act_once,
+    "what leads on": all_letters_end_matches,
+    "an earlier event": a_guard_says_all,
+    "another row": guards_are_of_any_row,
+    "two that write": guards_hold_where_several_write,
+}
+"""By the world that shows it."""
+
+
+@pytest.mark.parametrize("name", BY_HAND)
+def test_what_is_wrong_is_noticed_in_worlds_by_hand(name: str) -> None:
+    world, way = world_by_hand(name), Budgeted("1 runs")
+    found = run_within(world, way)
+    assert not wrong_within(world, way)
+    assert not found.matches["see"][0]["certain"]
+    with BY_HAND[name]():
+        assert wrong_within(world, way)
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.__name__)
 def test_what_is_wrong_is_noticed(mutant: Mutant) -> None:
     with mutant():
         worlds = {seed: doubt_world(seed) for seed in MUTANTS[mutant]}
+        assert any(wrong_within(world, way_of(seed, world)) for seed, world in worlds.items())
+
+
+def test_last_events_that_are_taken_for_certain_are_noticed() -> None:
+    with what_ends_matches_is_in_no_doubt():
+        worlds = {seed: circle_world(seed) for seed in (5, 40)}
         assert any(wrong_within(world, way_of(seed, world)) for seed, world in worlds.items())
 
 

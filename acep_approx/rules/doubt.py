@@ -117,8 +117,8 @@ class Marks(Columns):
     def in_kernel(self) -> kernel.Marks:
         """As kernels see them."""
         of, before = self.of, np.ascontiguousarray(self.before).reshape(-1)
-        own = (self.row, self.statement, self.what, self.until, self.asked, self.guard, self.is_first, self.is_last, before)
-        return kernel.Marks(of.place, of.tick, of.start, of.time, *own)
+        own = (self.row, self.statement, self.what, self.until, self.asked, self.guard)
+        return kernel.Marks(of.place, of.tick, of.start, of.time, *own, self.is_first, self.is_last, before)
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """What rules inside one load budget find on real streams, and how much of it is certain.
 
-    python -m experiments.shedding.rule_programs [--quick] [--only NAME,...] [--events N] [--out FILE]
+    python -m experiments.shedding.rule_programs [--quick] [--only NAME,...] [--events N] [--causes] [--out FILE]
 
 Each file of rules (``shedding.rule_workloads``) learns from the events before the middle of a stream, and runs on those
 behind it, as users run it: ``RuleHistory.fit``, ``RuleSet.match_within``. Said are, budget by budget: the share of
@@ -14,9 +14,11 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import pyarrow as pa
@@ -27,9 +29,12 @@ from rich.table import Table
 from acep_approx import RuleHistory, RuleSet, compile_rules
 from acep_approx.api.rule_budget import RuleSpending, sheds
 from acep_approx.api.rule_set import RuleOutput, RuleRun
+from acep_approx.arrays import Bools
 from acep_approx.budget.budget import Budget
 from acep_approx.events.stream import EventBatch
 from acep_approx.query.shape import atoms
+from acep_approx.rules.losses import Watch
+from acep_approx.rules.matched import Matched
 from acep_approx.rules.program import Program
 from acep_approx.shedding.load import Load
 from acep_approx.shedding.shedder import Shedder
@@ -61,6 +66,33 @@ class Result:
     work: float
     recall: float
     weighted: float
+
+
+class Causes:
+    """Why matches are not certain: by rule how many there are, and of these how many take an event that is unsure.
+
+    An event is unsure where what it reads of a table is in doubt, and matters.
+    """
+
+    def __init__(self) -> None:
+        self.by_rule: dict[str, list[int]] = {}
+
+    @contextmanager
+    def noting(self) -> Iterator[None]:
+        """Note what is asked meanwhile."""
+        asked = Watch.is_certain
+
+        def note(watch: Watch, found: Matched) -> Bools:
+            certain = asked(watch, found)
+            told = watch.guarded(found) if len(found) else None
+            of = self.by_rule.setdefault(watch.rule.name, [0, 0, 0])
+            of[0] += len(found)
+            of[1] += int((~certain).sum())
+            of[2] += 0 if told is None else int((~certain & (told.values > 0)).sum())
+            return certain
+
+        with patch.object(Watch, "is_certain", note):
+            yield
 
 
 class EqualShares(RuleSpending):
@@ -189,19 +221,35 @@ def measure(workload: RuleWorkload, events: int, budgets: Sequence[float] = BUDG
                 yield measured.run(policy, budget, weighted=policy == BY_WORTH)
 
 
+def causes(workload: RuleWorkload, events: int) -> Table:
+    """By rule why matches are not certain, with half of the work."""
+    told = Causes()
+    with told.noting():
+        Measured(workload, events).run(ALIKE, 0.5)
+    title = f"{workload.name}: half of the work"
+    shown = Table("rule", "matches", "not certain", "by the last event alone", title=title)
+    for rule, (matches, unsure, by_last) in told.by_rule.items():
+        shown.add_row(rule, f"{matches:,}", f"{unsure:,}", f"{by_last:,}")
+    return shown
+
+
 def main() -> None:
-    """Measure, print two tables, and keep the numbers."""
+    """Measure, print the tables, and keep the numbers."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--quick", action="store_true", help="1,500 events, four budgets")
     parser.add_argument("--only", default="", help="names of files of rules, with commas")
     parser.add_argument("--events", type=int, default=EVENTS)
     parser.add_argument("--out", type=Path, help="write all numbers here, as JSON lines, as they come")
+    parser.add_argument("--causes", action="store_true", help="why matches are not certain, rule by rule; nothing else")
     asked = parser.parse_args()
     names = asked.only.split(",") if asked.only else [one.name for one in RULE_WORKLOADS]
     events, budgets = (1_500, (0.1, 0.2, 0.6, 0.9)) if asked.quick else (asked.events, BUDGETS)
     console = Console(width=120)
     shown, summary = _shown(), _summary()
     for workload in (one for one in RULE_WORKLOADS if one.name in names):
+        if asked.causes:
+            console.print(causes(workload, events))
+            continue
         results = []
         for one in measure(workload, events, budgets):
             results.append(one)
@@ -214,8 +262,9 @@ def main() -> None:
         summary.add_row(workload.name, *told, str(sum(one.wrong for one in results)))
         shown.add_section()
         console.print(f"{workload.name}: done")
-    console.print(shown)
-    console.print(summary)
+    if not asked.causes:
+        console.print(shown)
+        console.print(summary)
 
 
 def _shown() -> Table:
