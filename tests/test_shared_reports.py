@@ -246,7 +246,7 @@ def test_a_page_of_a_set_and_of_rules(tmp_path: Path) -> None:
     for said in (f"{record.work:,} of {record.allowed:,} run-steps", "t[0] and 3 more", "Load and budget over time"):
         assert said in words, said
     assert len(svgs(text)) >= 2
-    assert "budget of 10%" in some._repr_html_()
+    assert "budget of 10%" in repr(some)
     assert "budget of 10%" in record._repr_html_()  # type: ignore[operator]
 
     rules, learned_of = learned_rules()
