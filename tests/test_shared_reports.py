@@ -246,7 +246,7 @@ def test_a_page_of_a_set_and_of_rules(tmp_path: Path) -> None:
     for said in (f"{record.work:,} of {record.allowed:,} run-steps", "t[0] and 3 more", "Load and budget over time"):
         assert said in words, said
     assert len(svgs(text)) >= 2
-    assert "budget of 10%" in some._repr_html_()
+    assert "budget of 10%" in repr(some)
     assert "budget of 10%" in record._repr_html_()  # type: ignore[operator]
 
     rules, learned_of = learned_rules()
@@ -301,7 +301,8 @@ def large(queries: int) -> SetRecord:
     parts = [PartRecord(f"{NASTY} {i}", 1.0, pieces[-1], shed) for i in range(queries)]
 
     def recall(i: int) -> RecallEstimate | None:
-        return RecallEstimate((i + 1) / (queries + 2), 0.0, 0.9, 9, 4) if i % 3 else None
+        share = (i + 1) / (queries + 2)
+        return RecallEstimate(share, max(share - 0.2, 0), min(share + 0.2, 1), 9, 4) if i % 3 else None
 
     each = [QueryRecord(f"{NASTY} {i}", f"{NASTY} {i}", 2.0, 5, recall(i)) for i in range(queries)]
     return SetRecord("20%", "history", 0, pieces, parts, queries=each, source=NASTY, begin=0)

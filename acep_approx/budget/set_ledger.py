@@ -201,6 +201,10 @@ class SetRecord(SharedRecord):
         return f"<SetRecord of {parts} under a budget of {self.budget}: {work}, {self.found:,} match points>"
 
 
+ENOUGH = 0.6
+"""An interval that is wider says too little to call a query one of the worst."""
+
+
 def worst(
     known: Iterable[tuple[str, RecallEstimate | None]], most: int | None = None
 ) -> list[tuple[str, RecallEstimate]]:
@@ -209,11 +213,15 @@ def worst(
     Examples
     --------
     >>> from acep_approx.budget import RecallEstimate
-    >>> some = {name: RecallEstimate(share, 0.1, 1, 9, 9) for name, share in (("a", 0.9), ("b", 0.2), ("c", None))}
+    >>> some = {name: RecallEstimate(share, 0.1, 0.6, 9, 9) for name, share in (("a", 0.5), ("b", 0.2), ("c", None))}
     >>> [name for name, _ in worst(some.items())]
     ['b', 'a']
     """
-    told = [(one.recall or 0.0, place, name, one) for place, (name, one) in enumerate(known) if one and one.tells]
+    told = [
+        (one.recall or 0.0, place, name, one)
+        for place, (name, one) in enumerate(known)
+        if one is not None and one.tells and (one.high or 0.0) - (one.low or 0.0) <= ENOUGH
+    ]
     return [(name, one) for _, _, name, one in sorted(told, key=lambda of: of[:2])[:most]]
 
 

@@ -71,12 +71,9 @@ class BudgetedFound(Found):
         """Write the record as one self-contained HTML page (``ACEP-U013``: over a file that is read)."""
         self._run.report(path, source)
 
-    @never_raises
-    def _repr_html_(self) -> str:
-        from acep_approx.results.views import shared_view
-
-        tables = super()._repr_html_()
-        return shared_view(self.record()) + tables
+    def __repr__(self) -> str:
+        found = f"{self.rows:,} results of {len(self):,} queries"
+        return f"<BudgetedFound {found} inside a budget of {purse_of(self._run.running).load.budget}; see record()>"
 
 
 @dataclass(frozen=True)

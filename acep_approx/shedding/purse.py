@@ -39,6 +39,8 @@ STEPS_AHEAD = 30
 """Moves that are made before the first event, as far as histories know the prices."""
 MOST_PIECES = 512
 """Pieces of the stream that are remembered; where there are more, every other one."""
+SHORT = 4
+"""A last piece that has so many times fewer events than others have is a part of the one before it."""
 LEAST_AMOUNT = 1e-9
 """What an engine has at least of a budget: none is nothing."""
 
@@ -462,10 +464,12 @@ class Purse:
 
     def pieces_so_far(self) -> list[Piece]:
         """Where all engines together stood over time; the last one is now."""
-        now = self.piece()
-        if self._pieces and self._pieces[-1].events == now.events:
-            return [*self._pieces[:-1], replace(now, tick=self._pieces[-1].tick)]
-        return [*self._pieces, now]
+        now, before = self.piece(), self._pieces.copy()
+        if before:
+            now = replace(now, tick=max(now.tick, before[-1].tick))
+        while before and len(before) * (now.events - before[-1].events) * SHORT < now.events:
+            before.pop()  # of few events, as behind a batch: with the work of the end they would seem to be the hardest
+        return [*before, now]
 
     def exact_work(self) -> tuple[float | None, float | None]:
         """Run-steps per event of the exact run of all engines, and what it took in the past where events tell it anew.

@@ -19,7 +19,7 @@ from acep_approx.cli.runs.page import PageRequest
 from acep_approx.cli.runs.query import check_budget
 from acep_approx.cli.runs.request import RunRequest
 from acep_approx.cli.runs.run import ProgramRun
-from acep_approx.cli.summary import say_how_read, say_left_out, say_unclosed
+from acep_approx.cli.summary import say_how_read, say_left_out, say_needed, say_unclosed
 from acep_approx.cli.terminal import amount, rows_out, say
 from acep_approx.cli.terminal import tell as print_lines
 from acep_approx.errors import ManyMatchesWarning, RuleError, UsageError
@@ -371,6 +371,7 @@ MOST_SHARES = 8
 
 def _say_spending(record: RulesRecord) -> None:
     """Say what was done inside the budget, and what each rule that sheds did of it: first those that shed most."""
+    say_needed(record)
     allowed = f"{amount(record.allowed, 'run-step')} that were allowed"
     say(f"budget {record.budget}: {record.work:,} of {allowed}, by {record.policy}")
     shedding = sorted((one for one in record.rules if one.sheds), key=lambda one: -one.runs_shed)

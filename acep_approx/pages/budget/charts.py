@@ -145,7 +145,7 @@ def shed_bars(shed: Sequence[Shed]) -> str:
     states, reasons, counts = by_state(shed)
     sums = {state: sum(counts[state, reason] for reason in reasons) for state in states}
     marks = steps(max(sums.values()), 4)
-    width, left, right, top, lane = 560.0, 130.0, 60.0, 16.0 + 20 * len(reasons), 30.0
+    width, left, right, top, lane = 560.0, 150.0, 60.0, 16.0 + 20 * len(reasons), 30.0
     scale = (width - left - right) / marks[-1]
     base = top + lane * len(states)
     parts = []
@@ -162,7 +162,7 @@ def shed_bars(shed: Sequence[Shed]) -> str:
         ]
     for row, state in enumerate(states):
         y, x = top + row * lane + 5, left
-        parts.append(label(left - 10, y + 15, cut(state, 18), kind="ink", anchor="end"))
+        parts.append(label(left - 10, y + 15, cut(state, 17), kind="ink", anchor="end"))
         for i, reason in enumerate(reasons):
             size = counts[state, reason] * scale
             if size:
@@ -254,7 +254,7 @@ def recall_lanes(known: Sequence[tuple[str, RecallEstimate]]) -> str:
         said_of.append(said)
         parts += [
             f"<g><title>{escape(said)}</title>",
-            label(left - 10, y + 5, cut(name, 20), kind="ink", anchor="end"),
+            label(left - 10, y + 5, cut(name, 17), kind="ink", anchor="end"),
         ]
         band = f'x="{left + low * size:.1f}" y="{y - 6:.1f}" width="{max((high - low) * size, 1):.1f}"'
         parts.append(f'<rect class="r0" fill-opacity=".35" {band} height="12" rx="2"/>')

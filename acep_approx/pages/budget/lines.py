@@ -11,6 +11,9 @@ from acep_approx.events.counts import counted
 from acep_approx.pages.drawing import percent
 from acep_approx.timeline.picture import moment_text
 
+LARGE = 1000
+"""Numbers from which on all digits before the point are shown."""
+
 
 def need_words(record: SpentRecord) -> str:
     """Work and time of the exact run against those of this one; whether a budget can save time at such a load.
@@ -57,12 +60,16 @@ def work_words(full: float | None, done: float, past: float | None = None) -> st
     """
     if full is None:
         return "unknown: nobody knows the work of the exact run here; a run without a budget, or acep train, says it"
-    exact = f"it takes about {full:,.3g} run-steps per event"
-    exact += f" (expected of these events; {past:,.3g} in the past)" if past is not None else ""
+    exact = f"it takes about {_plain(full)} run-steps per event"
+    exact += f" (expected of these events; {_plain(past)} in the past)" if past is not None else ""
     if full < LIGHT:
         return f"{exact}: below {LIGHT:g} a budget saves no time and may take more; run it exactly"
     share = f" ({done / full:.0%})" if done < full else ""
-    return f"{exact}, this one took {done:,.3g}{share}"
+    return f"{exact}, this one took {_plain(done)}{share}"
+
+
+def _plain(number: float) -> str:
+    return f"{number:,.0f}" if number >= LARGE else f"{number:.3g}"
 
 
 def summary(record: RunRecord) -> list[str]:

@@ -21,6 +21,8 @@ from acep_approx.visible import escape
 
 MOST_ROWS, MOST_WORST, MOST_NAMES, MOST_NAME = 40, 12, 12, 40
 """Rows of a table, estimates in the picture, names in a line, and characters of a name."""
+LEAST = 1e-3
+"""A share below which an interval says only how much it is at most."""
 ALL_ROWS = "pandas.DataFrame(record.rows())"
 
 
@@ -107,7 +109,7 @@ def _recall_tile(record: SharedRecord) -> tuple[str, str]:
         return "100%", "recall: nothing was shed"
     if low is None or high is None:
         return "unknown", "recall of all (too little was audited of some)"
-    between = f"{percent(low)} to {percent(high)}"
+    between = f"{percent(low)} to {percent(high)}" if low >= LEAST else f"at most {percent(high)}"
     return (between, "recall of all") if found is None else (percent(found), f"estimated recall of all ({between})")
 
 
@@ -144,12 +146,20 @@ def _parts(record: SharedRecord) -> Iterator[str]:
     head = ["engine", "WORTH" if is_of_rules else "weight", "of the budget", "run-steps", "allowed", "used"]
     head += ["runs shed", "match points", "price", "recall"]
     rows = [[names[part.name], *_part_row(record, part)] for part in shown]
-    caption = "those with most work first"
+    first, others = rows[:MOST_WORST], rows[MOST_WORST:]
+    yield _named(table(head, first, caption="those with most work first"))
+    if others:
+        more = _named(table(head, others, caption=""))
+        yield f"<details><summary>the next {len(others):,}</summary>{more}</details>"
     if len(shown) < len(record.parts):
-        rest = sum(part.piece.work for part in record.parts[MOST_ROWS:])
+        rest = sum(part.piece.work for part in record.parts[MOST_ROWS:]) / max(record.work, 1)
         left = len(record.parts) - len(shown)
-        caption += f"; {left:,} others, with {percent(rest / max(record.work, 1))} of the work, are left out"
-    yield table(head, rows, caption=caption)
+        yield f'<p class="soft">{left:,} others, with {percent(rest)} of the work, are left out.</p>'
+
+
+def _named(rows: str) -> str:
+    """A table whose first column is wide enough for names."""
+    return f'<div class="named">{rows}</div>'
 
 
 def _names(record: SharedRecord) -> dict[str, str]:
@@ -256,10 +266,11 @@ def _query_rows(record: SetRecord, first: Sequence[str]) -> Iterator[str]:
         for one in shown
     ]
     caption, left = "those that miss most first, then in their order", len(shedding) - len(shown)
-    if left:
-        caption += f"; {left:,} others are left out: {ALL_ROWS}, or --report FILE.csv, has a row for each"
-    inside = table(["query", "engine", "counts", "match points", "recall"], rows, caption=caption, texts=2)
+    inside = _named(table(["query", "engine", "weight", "match points", "recall"], rows, caption=caption, texts=2))
     yield f"<details><summary>each query</summary>{inside}</details>"
+    if left:
+        has = f"{left:,} others are left out: {ALL_ROWS}, or --report FILE.csv, has a row for each"
+        yield f'<p class="soft">{has}.</p>'
 
 
 def _shed(record: SharedRecord) -> Iterator[str]:
