@@ -187,6 +187,10 @@ def index_flag(table: Ints, p: int) -> int:
     return int(table[p + INDEX] + 3 * table[p + ROOM])
 
 
+NOT_KEPT, IS_KEPT, IS_EMPTY = 0, 1, 2
+"""Of the index of a pool: whether it has all runs, and that no chain begins in it: then it need not be emptied."""
+
+
 @inline
 def equal_of_few(pools: Pools, p: int, child: int, end: int, low: int) -> int:
     """``equal_run`` among the runs before ``end`` without an index: the last one, as a chain would have it."""
@@ -250,11 +254,12 @@ def merge_hidden(program: Program, pools: Pools, p: int, to: int, run: int) -> N
 def fill_index(pools: Pools, p: int) -> None:
     """Index the runs of a pool anew, without children of the current tick: they are put in when it is done."""
     table = pools.table
-    for i in range(table[p + INDEX_SIZE]):
-        pools.chains[table[p + INDEX] + i] = 0
+    if pools.chains[index_flag(table, p)] != IS_EMPTY:
+        for i in range(table[p + INDEX_SIZE]):
+            pools.chains[table[p + INDEX] + i] = 0
     for run in range(table[p + CHILDREN]):
         put_in_index(pools, p, run)
-    pools.chains[index_flag(table, p)] = 1
+    pools.chains[index_flag(table, p)] = IS_KEPT
 
 
 @inline
@@ -269,9 +274,9 @@ def across_events(
     """
     words, base, room = pools.words, pools.table[p + BASE], pools.table[p + ROOM]
     flag, end = index_flag(pools.table, p), children
-    if pools.chains[flag] == 0 and runs > FEW:
+    if pools.chains[flag] != IS_KEPT and runs > FEW:
         fill_index(pools, p)
-    is_indexed = pools.chains[flag] != 0
+    is_indexed = pools.chains[flag] == IS_KEPT
     for child in range(children, runs):
         other = equal_run(pools, p, child, low) if is_indexed else equal_of_few(pools, p, child, end, low)
         if other >= 0:
@@ -303,8 +308,8 @@ def index_runs(pools: Pools, p: int) -> None:
         table[p + IS_STALE] = rests
         if not rests and (table[p + CHILDREN] > FEW or table[p + IS_PROBED]):
             fill_index(pools, p)
-        elif not rests:
-            pools.chains[index_flag(table, p)] = 0
+        elif not rests and pools.chains[index_flag(table, p)] == IS_KEPT:
+            pools.chains[index_flag(table, p)] = NOT_KEPT
 
 
 @inline
@@ -363,7 +368,7 @@ def candidates(
 
 
 @inline
-def drop_old(pools: Pools, p: int, low: int) -> int:
+def drop_old(pools: Pools, p: int, low: int, stays: bool) -> int:
     """``drop_expired``, compiled into where it is called."""
     table, words = pools.table, pools.words
     base, runs = table[p + BASE], table[p + RUNS]
@@ -378,18 +383,24 @@ def drop_old(pools: Pools, p: int, low: int) -> int:
             visible += run < table[p + CHILDREN]
     gone = table[p + COUNTED] - kept
     leave(table, p, kept, visible, oldest)
-    if kept < runs:
+    if kept < runs and stays:
         index_runs(pools, p)
+    elif kept < runs and table[p + INDEX_SIZE] > 0:
+        pools.chains[index_flag(table, p)] = NOT_KEPT
     return int(gone)
 
 
 @apart
-def drop_expired(pools: Pools, p: int, low: int) -> int:
+def drop_expired(pools: Pools, p: int, low: int, stays: bool) -> int:
     """Drop the runs that started before ``low``, keeping the order of the others.
 
+    ``stays``: whether these are indexed once more; where another key comes next, nobody asks for them.
     Returns how many of those went that counted as live.
     """
-    return drop_old(pools, p, low)
+    table = pools.table
+    if table[p + OLDEST] >= low and table[p + HEAD] == 0 and table[p + HOLES] == 0:
+        return 0
+    return drop_old(pools, p, low, stays)
 
 
 @inline

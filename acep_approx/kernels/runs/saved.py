@@ -14,6 +14,8 @@ from acep_approx.kernels.runs.pools import (
     HOLES,
     INDEX,
     INDEX_SIZE,
+    IS_EMPTY,
+    IS_KEPT,
     LAST_PLACE,
     NEVER,
     OLDEST,
@@ -83,9 +85,10 @@ def empty_pools(pools: Pools) -> None:
     table = pools.table
     for pool in range(1, len(table) // POOL):
         p = pool * POOL
-        if table[p + RUNS] > 0 and table[p + INDEX_SIZE] > 0 and pools.chains[index_flag(table, p)]:
+        if table[p + RUNS] > 0 and table[p + INDEX_SIZE] > 0 and pools.chains[index_flag(table, p)] == IS_KEPT:
             for i in range(table[p + INDEX_SIZE]):
                 pools.chains[table[p + INDEX] + i] = 0
+            pools.chains[index_flag(table, p)] = IS_EMPTY
         leave(table, p, 0, 0, -NEVER)
 
 
