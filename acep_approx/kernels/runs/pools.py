@@ -188,7 +188,7 @@ def index_flag(table: Ints, p: int) -> int:
 
 
 NOT_KEPT, IS_KEPT, IS_EMPTY = 0, 1, 2
-"""Of the index of a pool: whether it has all runs, and that no chain begins in it: then it need not be emptied."""
+"""Of the index of a pool: whether it has all runs; IS_EMPTY: it has, and there are none. It need not be emptied then."""
 
 
 @inline
@@ -251,12 +251,20 @@ def merge_hidden(program: Program, pools: Pools, p: int, to: int, run: int) -> N
 
 
 @inline
+def empty_index(pools: Pools, p: int) -> None:
+    """Take all runs of a pool out of its index."""
+    table = pools.table
+    for i in range(table[p + INDEX_SIZE]):
+        pools.chains[table[p + INDEX] + i] = 0
+    pools.chains[index_flag(table, p)] = IS_EMPTY
+
+
+@inline
 def fill_index(pools: Pools, p: int) -> None:
     """Index the runs of a pool anew, without children of the current tick: they are put in when it is done."""
     table = pools.table
     if pools.chains[index_flag(table, p)] != IS_EMPTY:
-        for i in range(table[p + INDEX_SIZE]):
-            pools.chains[table[p + INDEX] + i] = 0
+        empty_index(pools, p)
     for run in range(table[p + CHILDREN]):
         put_in_index(pools, p, run)
     pools.chains[index_flag(table, p)] = IS_KEPT
@@ -274,9 +282,9 @@ def across_events(
     """
     words, base, room = pools.words, pools.table[p + BASE], pools.table[p + ROOM]
     flag, end = index_flag(pools.table, p), children
-    if pools.chains[flag] != IS_KEPT and runs > FEW:
+    if pools.chains[flag] == NOT_KEPT and runs > FEW:
         fill_index(pools, p)
-    is_indexed = pools.chains[flag] == IS_KEPT
+    is_indexed = pools.chains[flag] != NOT_KEPT
     for child in range(children, runs):
         other = equal_run(pools, p, child, low) if is_indexed else equal_of_few(pools, p, child, end, low)
         if other >= 0:
@@ -295,6 +303,7 @@ def across_events(
             copy_run(pools, p, end, child)
             if is_indexed:
                 put_in_index(pools, p, end)
+                pools.chains[flag] = IS_KEPT
             end += 1
     return end, used
 
@@ -308,7 +317,7 @@ def index_runs(pools: Pools, p: int) -> None:
         table[p + IS_STALE] = rests
         if not rests and (table[p + CHILDREN] > FEW or table[p + IS_PROBED]):
             fill_index(pools, p)
-        elif not rests and pools.chains[index_flag(table, p)] == IS_KEPT:
+        elif not rests:
             pools.chains[index_flag(table, p)] = NOT_KEPT
 
 
@@ -385,8 +394,8 @@ def drop_old(pools: Pools, p: int, low: int, stays: bool) -> int:
     leave(table, p, kept, visible, oldest)
     if kept < runs and stays:
         index_runs(pools, p)
-    elif kept < runs and table[p + INDEX_SIZE] > 0:
-        pools.chains[index_flag(table, p)] = NOT_KEPT
+    elif kept < runs and table[p + INDEX_SIZE] > 0 and pools.chains[index_flag(table, p)] == IS_KEPT:
+        empty_index(pools, p)
     return int(gone)
 
 
@@ -394,7 +403,7 @@ def drop_old(pools: Pools, p: int, low: int, stays: bool) -> int:
 def drop_expired(pools: Pools, p: int, low: int, stays: bool) -> int:
     """Drop the runs that started before ``low``, keeping the order of the others.
 
-    ``stays``: whether these are indexed once more; where another key comes next, nobody asks for them.
+    ``stays``: whether these are indexed once more; where another key comes next, they leave the index as well.
     Returns how many of those went that counted as live.
     """
     table = pools.table

@@ -14,7 +14,6 @@ from acep_approx.kernels.runs.pools import (
     HOLES,
     INDEX,
     INDEX_SIZE,
-    IS_EMPTY,
     IS_KEPT,
     LAST_PLACE,
     NEVER,
@@ -22,6 +21,7 @@ from acep_approx.kernels.runs.pools import (
     POOL,
     ROOM,
     RUNS,
+    empty_index,
     index_flag,
     index_runs,
     leave,
@@ -86,9 +86,7 @@ def empty_pools(pools: Pools) -> None:
     for pool in range(1, len(table) // POOL):
         p = pool * POOL
         if table[p + RUNS] > 0 and table[p + INDEX_SIZE] > 0 and pools.chains[index_flag(table, p)] == IS_KEPT:
-            for i in range(table[p + INDEX_SIZE]):
-                pools.chains[table[p + INDEX] + i] = 0
-            pools.chains[index_flag(table, p)] = IS_EMPTY
+            empty_index(pools, p)
         leave(table, p, 0, 0, -NEVER)
 
 
