@@ -54,8 +54,8 @@ ON_FIRST = 0.25
 ENOUGH = 1.5
 """How many times what ends have cost so far must be there for those that are tried."""
 HEAVY, READ = 500, 0.5
-"""Run-steps per event of the exact run from which on about so many events are read backwards for each that comes, at most:
-to read one takes as long as dozens of run-steps, and such a load is shed to save time."""
+"""Run-steps per event of the exact run from which on about so many events, at most, are read backwards for each that
+comes: to read one takes as long as dozens of run-steps, and such a load is shed to save time."""
 DEAR = 1.25
 """Of the exact run's work for an end: where trying one costs more, cells of the stream are matched instead."""
 

@@ -214,7 +214,7 @@ class Shedding:
             kernel.COUNTS: np.zeros(pools * kernel.REASONS, np.int64),
             kernel.HISTOGRAM: np.zeros(kernel.BINS, np.int64),
             kernel.SAMPLE_SHARES: np.zeros(pools, np.int64),
-            kernel.LOOKS: np.zeros(2 * pools, np.int64),
+            kernel.LOOKS: np.zeros(pools * kernel.LOOK_WORDS, np.int64),
         }
 
     def _write_worth(self, worth: Worth) -> None:
@@ -429,7 +429,7 @@ class Shedding:
     @property
     def _looks(self) -> Ints:
         at = int(self.words[kernel.LOOKS])
-        return self.words[at : at + 2 * len(self.tables.pools)]
+        return self.words[at : at + kernel.LOOK_WORDS * len(self.tables.pools)]
 
     def _part(self, word: int, next_word: int) -> Ints:
         """A part of the arena, with the word of the part behind it."""
@@ -533,9 +533,9 @@ class Shedding:
     def _restore_arena(self, arena: list[int]) -> None:
         first, pools = len(KEPT), len(self.tables.pools)
         self.words[list(KEPT)] = arena[:first]
-        self._newest[:] = arena[first : first + pools]
-        self._looks[:] = arena[first + pools : first + 3 * pools]
-        self.counts[:] = np.array(arena[first + 3 * pools :]).reshape(self.counts.shape)
+        last = first + pools + len(self._looks)
+        self._newest[:], self._looks[:] = arena[first : first + pools], arena[first + pools : last]
+        self.counts[:] = np.array(arena[last:]).reshape(self.counts.shape)
 
 
 def _no_covers(groups: int) -> GroupCovers:

@@ -38,6 +38,7 @@ from acep_approx.kernels.runs.scores import (
     LOG_SCORE,
     LOG_SHED,
     LOGS,
+    LOOK_WORDS,
     LOOKS,
     LOWEST,
     MOST,
@@ -286,24 +287,32 @@ def make_room(control: Ints, program: Program, pools: Pools, shedding: Arena, ev
 PAYS, MOST_WAITS = 32, 63
 """Of so many runs that are looked at one should go: else the pool is passed over more often between two looks, in the
 end so many times. A look is a run-step and takes as long as two or three; a run that goes saves some dozens."""
+PER_LOOK, ENOUGH = 16, 4096
+"""Runs that are gone through in the time of a look; and after how many it is decided that looks do not pay. That they
+do is seen at once."""
 
 
 @inline
 def is_due(shed: Ints, pool: int) -> bool:
     """Whether the runs of a pool are looked at now that children may stand for them."""
-    wait = shed[LOOKS] + 2 * pool
+    wait = shed[LOOKS] + LOOK_WORDS * pool
     shed[wait] -= 1
     return bool(shed[wait] < 0)
 
 
 @inline
-def wait_for_next(shed: Ints, pool: int, looks: int, gone: int) -> None:
-    """After a look: how many times the pool is passed over before the next one."""
-    wait = shed[LOOKS] + 2 * pool
-    every = shed[wait + 1]
-    every = min(2 * every + 1, MOST_WAITS) if PAYS * gone <= looks else every // 2
-    shed[wait] = every
-    shed[wait + 1] = every
+def note_looks(shed: Ints, pool: int, runs: int, looks: int, gone: int) -> None:
+    """Note how many runs of a pool were gone through, looked at and shed, and how long it is passed over now."""
+    at = shed[LOOKS] + LOOK_WORDS * pool
+    shed[at + 2] += runs + PER_LOOK * looks
+    shed[at + 3] += gone
+    pays = PAYS * PER_LOOK * shed[at + 3] >= shed[at + 2]
+    if pays or shed[at + 2] >= ENOUGH:
+        shed[at + 1] = shed[at + 1] // 4 if pays else min(2 * shed[at + 1] + 1, MOST_WAITS)
+    if shed[at + 2] >= ENOUGH:
+        shed[at + 2] = 0
+        shed[at + 3] = 0
+    shed[at] = shed[at + 1]
 
 
 @called
@@ -337,7 +346,7 @@ def let_proxies_stand(control: Ints, program: Program, pools: Pools, shedding: A
             visible += run < children
     worth[TOKENS] -= looks
     worth[PASSES] += looks
-    wait_for_next(shed, pool, looks, runs - kept)
+    note_looks(shed, pool, runs - table[p + HEAD], looks, runs - kept)
     if kept < runs:
         gone = runs - kept
         shed[shed[COUNTS] + pool * REASONS + PROXIED] += gone

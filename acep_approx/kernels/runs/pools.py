@@ -188,7 +188,7 @@ def index_flag(table: Ints, p: int) -> int:
 
 
 NOT_KEPT, IS_KEPT, IS_EMPTY = 0, 1, 2
-"""Of the index of a pool: whether it has all runs; IS_EMPTY: it has, and there are none. It need not be emptied then."""
+"""Whether the index of a pool has all of its runs; IS_EMPTY: it has, and there are none: it need not be emptied."""
 
 
 @inline

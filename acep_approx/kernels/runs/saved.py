@@ -12,7 +12,6 @@ from acep_approx.kernels.runs.pools import (
     COUNTED,
     FIELDS,
     HOLES,
-    INDEX,
     INDEX_SIZE,
     IS_KEPT,
     LAST_PLACE,

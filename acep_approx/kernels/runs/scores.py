@@ -115,8 +115,10 @@ left out; ``BROKEN``: protected runs shed for the bound; ``SAMPLE``: at which ev
 written down, and ``SAMPLE_SHARES`` per pool at which those that bring a run there; ``SAMPLED``: words written so far;
 ``TREES``: those of the context, 0: none, and ``CONTEXT_NOW``: what they say of the current event;
 ``FLAG``: which column behind the mark says whether a run is dominated, -1: none; ``AGAIN``: whether events are run
-once more, each at the price that is given with it; ``LOOKS``: per pool, how many more times children stand for nobody,
-and how many times between two looks."""
+once more, each at the price that is given with it; ``LOOKS``: of each pool, see ``LOOK_WORDS``."""
+LOOK_WORDS = 4
+"""Of a pool: how many more times children stand for nobody there, how many times between two looks; runs that were gone
+through of late, those looked at with more weight; and how many of them went."""
 MOST_EDGES = 8
 SHED_HEADER = EDGE + MOST_EDGES
 TOTALS = (TOKENS, PASS_TOKENS, AUDIT_TOKENS, FACTOR, GRANTED, PASSES)
