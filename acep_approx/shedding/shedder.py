@@ -395,7 +395,10 @@ class Shedder:
         if self.online is not None:
             self.online.end_piece(batch, self._of_piece, spare, self.metrics.found, is_relevant=is_relevant)
         if self.exact_audit is not None:
-            self.exact_audit.end_piece(batch, self._of_piece, self.arena.tables.classes, is_relevant=is_relevant)
+            classes, is_certain = self.arena.tables.classes, self._sheds_nothing
+            self.exact_audit.end_piece(
+                batch, self._of_piece, classes, is_relevant=is_relevant, is_certain=is_certain
+            )
         piece = self._piece(int(batch.ticks[-1]), progress)
         self.metrics.add_piece(batch.ticks, piece)
         if self.online is not None:
