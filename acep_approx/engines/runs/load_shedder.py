@@ -8,9 +8,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import pyarrow as pa
 
     from acep_approx.engines.batches import Grouped, RunEvents
+    from acep_approx.engines.engine import Engine
     from acep_approx.engines.progress import RunProgress
     from acep_approx.engines.runs.lineage import Hits
     from acep_approx.engines.runs.shedding import Shedding
@@ -58,6 +61,10 @@ class LoadShedder(Protocol):
     def keeps_order(self) -> bool:
         """Whether the engine gets the events of a piece as they came, not key by key."""
 
+    @property
+    def engines_beside(self) -> Sequence[Engine]:
+        """Engines that get the same events, with the codes of texts that the shedding one knows."""
+
     def begin_stream(self, schema: pa.Schema, roles: Roles) -> None:
         """Events of these columns are to come."""
 
@@ -99,6 +106,7 @@ class FixedLoad:
 
     most_events = WHOLE_BATCH
     charges_births = keeps_order = False
+    engines_beside: Sequence[Engine] = ()
 
     def __init__(self, arena: Shedding) -> None:
         self.arena = arena
