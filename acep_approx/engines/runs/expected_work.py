@@ -27,7 +27,7 @@ from acep_approx.engines.runs.first_pools import FirstPools
 from acep_approx.engines.runs.tables import RunTables
 from acep_approx.kernels.runs import expected as kernel
 from acep_approx.kernels.runs.pools import NEVER
-from acep_approx.ranges import COUNT, TICK, check, finite, number_in
+from acep_approx.ranges import TICK, check, finite, number_in
 
 
 @dataclass(frozen=True)
@@ -153,18 +153,20 @@ class WorkMeter:
         self._seen = kernel.Seen(last, counts)
 
 
-BLOCK = 1024
-"""Events of the stream after each of which a law is corrected: the same ones however the stream arrives."""
+FIRST_BLOCK, BLOCK = 64, 1024
+"""Events of the stream after which a law is corrected: the same ones however the stream arrives. First after so many,
+then after twice as many each time, up to the second number; from there on it is as many each time."""
 LOOKS = 16
 """Looks in a block, as a rule: more where the law says that there is more to do."""
 ENOUGH = 8.0
 """Looks that weigh as much as what was known before."""
 RECENT = 16
 """Blocks whose looks tell of now."""
-FEEDS = 4.0
-"""Places further on are corrected alike where the first ones take a share of the work that is 1 over this, or more."""
-CATCH_UP, MOST_CATCH_UP = 8, 0.25
-"""Blocks in which what was stated too low or too high is made up for, and by which share of each at most."""
+FEEDS = 2.0
+"""Places further on are corrected alike where the first ones take half of the work, one over this, or more; else less:
+runs that are merged at first, or come more often, lead to fewer, or more, of the others."""
+CATCH_UP, MOST_LESS, MOST_MORE = 8, 0.5, 0.25
+"""Blocks in which what was stated too high or too low is made up for, and by which share of each at most."""
 LEAST_EACH, LEAST_CHANCE = 1e-3, 1 / 256
 """Run-steps for which there is a look, and the chance of one, at least: what the law says nothing of is seen, too."""
 UNIT, MOST_STEPS = 1024.0, float(1 << 32)
@@ -203,7 +205,6 @@ class Correction:
         self._seen = [0] * (3 * places)  # in this block: run-steps, those of the law there, the squares of these
         self._sums = np.zeros((2, places))  # in all blocks, by the law, and as was stated
         self._looked = np.zeros((2, 3, places))  # as seen, in all blocks and of late
-        self._blocks = 0
 
     def tell(self, by_place: Sequence[Floats]) -> None:
         """The law tells this of some events."""
@@ -224,9 +225,8 @@ class Correction:
             for number, more in enumerate((_counted(seen[:, place] / chances).sum(), told.sum(), squares)):
                 self._seen[3 * place + number] += int(more)
 
-    def end_block(self) -> None:
-        """As many events have come as a block has."""
-        self._blocks += 1
+    def end_block(self, blocks: float) -> None:
+        """So many blocks of events have come by now."""
         told = np.array(self._told, np.float64)
         self._looked[1] *= 1 - 1 / RECENT
         self._looked += np.array(self._seen, np.float64).reshape(-1, 3).T
@@ -236,26 +236,27 @@ class Correction:
         off_in_all = self._off(np.ones(len(told)), self._looked[0])
         self.rates = self._off(off_in_all, self._looked[1])
         work = float(np.dot(off_in_all, told))
-        lacks = (work - float(stated.sum())) * self._blocks / max(work * CATCH_UP, 1.0)
-        self.rates *= 1 + min(max(lacks, -MOST_CATCH_UP), MOST_CATCH_UP)
-        self._each = max(float(told[self._first].sum()) / UNIT / self._blocks / LOOKS, LEAST_EACH)
+        lacks = (work - float(stated.sum())) * blocks / max(work * CATCH_UP, 1.0)
+        self.rates *= 1 + min(max(lacks, -MOST_LESS), MOST_MORE)
+        self._each = max(float(told[self._first].sum()) / UNIT / blocks / LOOKS, LEAST_EACH)
 
     def _off(self, known: Floats, looked: Floats) -> Floats:
         """How many times what the law says it is, by looks beside what was ``known`` before."""
-        off, first, told = known.copy(), self._first, self._sums[0]
+        off, first = known.copy(), self._first
         seen, said, squares = looked[:, first]
         looks = said * said / np.maximum(squares, 1.0)  # as many of one size would tell as much
         off[first] = (looks * seen / np.maximum(said, 1.0) + ENOUGH * off[first]) / (looks + ENOUGH)
-        work, others = float((off * told)[first].sum()), np.delete(np.arange(len(told)), first)
+        told = self._sums[0]
+        alone, others = float(told[first].sum()), [place for place in range(len(told)) if place not in first]
+        work = float(np.dot(off[first], told[first]))
         if work > 0:
-            share = work / (work + float(told[others].sum()))
-            off[others] = (work / float(told[first].sum())) ** min(FEEDS * share, 1.0)
+            off[others] = (work / alone) ** min(FEEDS * work / (work + float(told[others].sum())), 1.0)
         return off
 
     def snapshot(self) -> dict[str, Any]:
         """What must be kept to go on elsewhere, as JSON."""
         numbers = {"each": np.array([self._each]), "rates": self.rates, "sums": self._sums, "looked": self._looked}
-        words = {"told": self._told, "seen": self._seen, "blocks": [self._blocks]}
+        words = {"told": self._told, "seen": self._seen}
         return {**{name: array.ravel().tolist() for name, array in numbers.items()}, **words}
 
     def restore(self, saved: dict[str, Any]) -> None:
@@ -271,9 +272,8 @@ class Correction:
             check("correction", good=len(saved[name]) == size * places and min(saved[name]) >= 0)
         for word in (*saved["told"], *saved["seen"]):
             number_in("correction", word, 0, MOST_COUNTED)
-        (blocks,), (self._each,) = saved["blocks"], saved["each"]
+        (self._each,) = saved["each"]
         check("correction", good=self._each > 0)
-        self._blocks = number_in("correction", blocks, 0, COUNT)
         self._told, self._seen = list(saved["told"]), list(saved["seen"])
         self.rates = np.array(saved["rates"], np.float64)
         self._sums = np.array(saved["sums"], np.float64).reshape(2, places)
@@ -326,7 +326,7 @@ class ExpectedWork:
     @staticmethod
     def most_events(events: int) -> int:
         """How many events may come next, after so many, before a block ends."""
-        return BLOCK - events % BLOCK
+        return min(max(1 << events.bit_length(), FIRST_BLOCK) - events, BLOCK - events % BLOCK)
 
     def rebind(self, tables: RunTables) -> None:
         """Go on with columns of wider types."""
@@ -336,8 +336,8 @@ class ExpectedWork:
 
     def end_piece(self, events: int) -> None:
         """So many events of the stream have come."""
-        if events % BLOCK == 0:
-            self._correction.end_block()
+        if events % BLOCK == 0 or (events >= FIRST_BLOCK and events.bit_count() == 1):
+            self._correction.end_block(events / BLOCK)
 
     def snapshot(self) -> dict[str, Any]:
         """What must be kept to go on elsewhere, as JSON."""
