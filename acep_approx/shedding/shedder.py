@@ -16,11 +16,10 @@ from acep_approx.budget.budget import Budget, granted_beside
 from acep_approx.budget.evidence import Expected
 from acep_approx.budget.ledger import Piece
 from acep_approx.engines.batches import Grouped, RunEvents
-from acep_approx.engines.engine import Engine
 from acep_approx.engines.progress import RunProgress
 from acep_approx.engines.runs.expected_work import ExpectedWork
 from acep_approx.engines.runs.lineage import Hits
-from acep_approx.engines.runs.load_shedder import WHOLE_BATCH, CallOrder
+from acep_approx.engines.runs.load_shedder import WHOLE_BATCH, CallOrder, HoldsTexts
 from acep_approx.engines.runs.shedding import Shedding, type_too_late
 from acep_approx.engines.runs.tables import RunTables
 from acep_approx.engines.runs.worth import BY_ANOTHER, REASONS, WITHOUT_END, Allowance
@@ -267,7 +266,7 @@ class Shedder:
         return most if self.exact_work is None else min(most, self.exact_work.most_events(self._events))
 
     @property
-    def engines_beside(self) -> Sequence[Engine]:
+    def engines_beside(self) -> Sequence[HoldsTexts]:
         """Those that know what the exact run takes at first places."""
         work = self.exact_work
         return () if work is None or work.pools is None else (work.pools.engine,)

@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    from acep_approx.arrays import Ints
     from acep_approx.engines.batches import Grouped, RunEvents
-    from acep_approx.engines.engine import Engine
     from acep_approx.engines.progress import RunProgress
     from acep_approx.engines.runs.lineage import Hits
     from acep_approx.engines.runs.shedding import Shedding
@@ -35,6 +35,16 @@ WAITS_FOR = {
 }
 """How many of the steps must have been made before each call."""
 WHOLE_BATCH = 1 << 30
+
+
+class HoldsTexts(Protocol):
+    """An engine whose runs hold texts by their codes; see ``Engine``."""
+
+    def texts_held(self) -> Ints:
+        """The codes of these."""
+
+    def recode_texts(self, codes: Ints) -> None:
+        """Per code so far its new one."""
 
 
 class LoadShedder(Protocol):
@@ -62,7 +72,7 @@ class LoadShedder(Protocol):
         """Whether the engine gets the events of a piece as they came, not key by key."""
 
     @property
-    def engines_beside(self) -> Sequence[Engine]:
+    def engines_beside(self) -> Sequence[HoldsTexts]:
         """Engines that get the same events, with the codes of texts that the shedding one knows."""
 
     def begin_stream(self, schema: pa.Schema, roles: Roles) -> None:
@@ -106,7 +116,7 @@ class FixedLoad:
 
     most_events = WHOLE_BATCH
     charges_births = keeps_order = False
-    engines_beside: Sequence[Engine] = ()
+    engines_beside: Sequence[HoldsTexts] = ()
 
     def __init__(self, arena: Shedding) -> None:
         self.arena = arena

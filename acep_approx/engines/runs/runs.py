@@ -33,7 +33,7 @@ from acep_approx.engines.runs.key_store import (
     with_links,
 )
 from acep_approx.engines.runs.lineage import Hits
-from acep_approx.engines.runs.load_shedder import LoadShedder
+from acep_approx.engines.runs.load_shedder import HoldsTexts, LoadShedder
 from acep_approx.engines.runs.pool_arena import PoolArena, call_functions
 from acep_approx.engines.runs.programs import Rewording, register_kind
 from acep_approx.engines.runs.saved_runs import check_saved, take_up
@@ -445,7 +445,7 @@ class Runs(Engine):
             self.shedding.forget_texts()
 
     @property
-    def _beside(self) -> Sequence[Engine]:
+    def _beside(self) -> Sequence[HoldsTexts]:
         """Engines whose runs hold the same texts."""
         return () if self.load_shedder is None else self.load_shedder.engines_beside
 
