@@ -12,7 +12,7 @@ from acep_approx import compile_query
 from acep_approx.api.matcher import Matcher
 from acep_approx.arrays import Ints
 from acep_approx.engines.batches import RunEvents
-from acep_approx.engines.runs.expected_work import BLOCK, Correction
+from acep_approx.engines.runs.expected_work import Correction, ExpectedWork, block_after
 from acep_approx.engines.runs.first_pools import FirstPools
 from acep_approx.engines.runs.lineage import Hits
 from acep_approx.engines.runs.load_shedder import FixedLoad
@@ -91,30 +91,36 @@ def test_first_pools_are_those_of_the_exact_run(text: str, merge: str, seed: int
     assert not beside.pools.engine.tested.any(), "it takes no run-step"
 
 
-def corrected(off: float, blocks: int, *, every: int = 1) -> tuple[float, float]:
+def corrected(off: float, events: int) -> tuple[float, float]:
     """What a law of one place is stated to be in all, and in the last block, as shares of what is: it is off."""
     dice, correction = np.random.default_rng(1), Correction(2, (1,), 10.0)
-    stated, work, now = 0.0, 0.0, 0.0
-    for number in range(blocks):
-        law = [np.zeros(BLOCK), dice.gamma(2.0, 5.0, BLOCK)]
+    stated, work, now, done = 0.0, 0.0, 0.0, 0
+    while done < events:
+        law = [np.zeros(block_after(done)), dice.gamma(2.0, 5.0, block_after(done))]
         true = np.rint(law[1] * off)
-        for first in range(0, BLOCK, BLOCK // every):
-            part = slice(first, first + BLOCK // every)
-            mine = [some[part] for some in law]
-            correction.tell(mine)
-            at = np.flatnonzero(dice.random(len(mine[0])) < correction.chances(mine))
-            seen = np.stack([np.zeros(len(at)), true[part][at]], axis=1).astype(np.int64)
-            correction.look(seen, [some[at] for some in mine])
+        correction.tell(law)
+        at = np.flatnonzero(dice.random(len(true)) < correction.chances(law))
+        seen = np.stack([np.zeros(len(at)), true[at]], axis=1).astype(np.int64)
+        correction.look(seen, [some[at] for some in law])
         now = float((correction.rates[1] * law[1]).sum() / true.sum())
         stated += float((correction.rates[1] * law[1]).sum())
         work += float(true.sum())
-        correction.end_block(number + 1.0)
+        done += len(true)
+        correction.end_block(done)
     return stated / work, now
 
 
 @pytest.mark.parametrize("off", [0.3, 0.8, 1.0, 1.3, 3.0])
 def test_a_law_that_is_off_is_corrected_and_made_up_for(off: float) -> None:
     """In the end, and over the whole."""
-    stated, now = corrected(off, 60)
-    assert stated == pytest.approx(1, abs=0.06)
+    stated, now = corrected(off, 60_000)
+    assert stated == pytest.approx(1, abs=0.05)
     assert now == pytest.approx(1, abs=0.1)
+
+
+@pytest.mark.parametrize("events", [0, 1, 63, 64, 1000, 1024, 5000, 8191, 123_456])
+def test_blocks_end_at_the_same_events_however_they_come(events: int) -> None:
+    """The next end is found from wherever one stands, and is one."""
+    end = events + ExpectedWork.most_events(events)
+    assert end % block_after(end) == 0
+    assert all(between + ExpectedWork.most_events(between) == end for between in range(events, end))

@@ -153,19 +153,18 @@ class WorkMeter:
         self._seen = kernel.Seen(last, counts)
 
 
-FIRST_BLOCK, BLOCK = 64, 1024
-"""Events of the stream after which a law is corrected: the same ones however the stream arrives. First after so many,
-then after twice as many each time, up to the second number; from there on it is as many each time."""
+LEAST_BLOCK, MOST_BLOCK, PART = 64, 8192, 16
+"""Events of the stream after which a law is corrected, however it arrives: a sixteenth of those so far, about."""
 LOOKS = 16
-"""Looks in a block, as a rule: more where the law says that there is more to do."""
+"""Looks in a block, as a rule: more where the law says that there is more to do. Each takes tens of microseconds."""
 ENOUGH = 8.0
 """Looks that weigh as much as what was known before."""
-RECENT = 16
+RECENT = 8
 """Blocks whose looks tell of now."""
 FEEDS = 2.0
 """Places further on are corrected alike where the first ones take half of the work, one over this, or more; else less:
 runs that are merged at first, or come more often, lead to fewer, or more, of the others."""
-CATCH_UP, MOST_LESS, MOST_MORE = 8, 0.5, 0.25
+CATCH_UP, MOST_LESS, MOST_MORE = 2, 0.5, 0.25
 """Blocks in which what was stated too high or too low is made up for, and by which share of each at most."""
 LEAST_EACH, LEAST_CHANCE = 1e-3, 1 / 256
 """Run-steps for which there is a look, and the chance of one, at least: what the law says nothing of is seen, too."""
@@ -178,6 +177,11 @@ MOST_COUNTED = 1 << 160
 def _counted(steps: Floats) -> Ints:
     found: Ints = np.rint(np.minimum(steps, MOST_STEPS) * UNIT).astype(np.int64)
     return found
+
+
+def block_after(events: int) -> int:
+    """How many events the block has that begins after so many, or that these lie in."""
+    return min(max((1 << events.bit_length()) // PART, LEAST_BLOCK), MOST_BLOCK)
 
 
 class Correction:
@@ -199,7 +203,7 @@ class Correction:
 
     def __init__(self, places: int, first: tuple[int, ...], usual: float) -> None:
         self._first = list(first)
-        self._each = usual * BLOCK / LOOKS  # run-steps at first places for which there is a look
+        self._each = usual * LEAST_BLOCK / LOOKS  # run-steps at first places for which there is a look
         self.rates = np.ones(places)
         self._told = [0] * places  # by the law, in this block
         self._seen = [0] * (3 * places)  # in this block: run-steps, those of the law there, the squares of these
@@ -225,8 +229,8 @@ class Correction:
             for number, more in enumerate((_counted(seen[:, place] / chances).sum(), told.sum(), squares)):
                 self._seen[3 * place + number] += int(more)
 
-    def end_block(self, blocks: float) -> None:
-        """So many blocks of events have come by now."""
+    def end_block(self, events: int) -> None:
+        """So many events have come by now."""
         told = np.array(self._told, np.float64)
         self._looked[1] *= 1 - 1 / RECENT
         self._looked += np.array(self._seen, np.float64).reshape(-1, 3).T
@@ -236,6 +240,7 @@ class Correction:
         off_in_all = self._off(np.ones(len(told)), self._looked[0])
         self.rates = self._off(off_in_all, self._looked[1])
         work = float(np.dot(off_in_all, told))
+        blocks = events / block_after(events)
         lacks = (work - float(stated.sum())) * blocks / max(work * CATCH_UP, 1.0)
         self.rates *= 1 + min(max(lacks, -MOST_LESS), MOST_MORE)
         self._each = max(float(told[self._first].sum()) / UNIT / blocks / LOOKS, LEAST_EACH)
@@ -326,7 +331,7 @@ class ExpectedWork:
     @staticmethod
     def most_events(events: int) -> int:
         """How many events may come next, after so many, before a block ends."""
-        return min(max(1 << events.bit_length(), FIRST_BLOCK) - events, BLOCK - events % BLOCK)
+        return block_after(events) - events % block_after(events)
 
     def rebind(self, tables: RunTables) -> None:
         """Go on with columns of wider types."""
@@ -336,8 +341,8 @@ class ExpectedWork:
 
     def end_piece(self, events: int) -> None:
         """So many events of the stream have come."""
-        if events % BLOCK == 0 or (events >= FIRST_BLOCK and events.bit_count() == 1):
-            self._correction.end_block(events / BLOCK)
+        if events % block_after(events) == 0:
+            self._correction.end_block(events)
 
     def snapshot(self) -> dict[str, Any]:
         """What must be kept to go on elsewhere, as JSON."""
