@@ -189,10 +189,11 @@ def test_of_one_query_a_set_tells_what_the_query_tells(budget: str) -> None:
 
 
 def test_runs_that_queries_share_are_those_of_each() -> None:
-    text = "PATTERN SEQ(A a, A b, B c) WHERE b.x <> a.x AND c.x <> b.x AND c.x <> a.x + b.x AND c.x > :p WITHIN 40"
+    text = "PATTERN SEQ(A a, A b, B c) WHERE b.x <> a.x AND c.x <> b.x AND c.x <> a.x + b.x AND c.y > :p WITHIN 40"
     desk = QuerySet(output="points")
-    desk.add_many(text, [{"p": low / 10} for low in range(100)], id="q")
-    some = desk.match_within(stream(2, 800), "40 steps/event", log_shed=True)
+    desk.add_many(text, [{"p": 5 * low} for low in range(100)], id="q")
+    events = [one | {"y": place * 37 % 1000} for place, one in enumerate(stream(2, 800))]
+    some = desk.match_within(events, "20 steps/event", log_shed=True)
     assert {query.found for query in some.record().queries} == {None}
     shed = some.shed()
     assert shed.num_rows == some.record().shed_runs > 0
