@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from acep_approx.arrays import Ints
+from acep_approx.automaton.automaton import START
 from acep_approx.budget.audit import mixed
 from acep_approx.budget.budget import Budget
 from acep_approx.engines.batches import Grouped
@@ -45,8 +46,8 @@ class Recorder(Shedder):
     ----------
     shown : list of pyarrow.RecordBatch
         Events, or pairs.
-    pairs : int
-        How many in all.
+    pairs, births : int
+        How many in all, and how many of them are tries to begin a run.
     window : int
         The longest of its queries, in ticks; 0: that of the plan.
     """
@@ -56,7 +57,7 @@ class Recorder(Shedder):
         self.shown: list[pa.RecordBatch] = []
         self._ticks: list[Ints] = []
         self._kept: list[Ints] = []
-        self.pairs = self.window = 0
+        self.pairs = self.births = self.window = 0
         self._share = WHOLE
         self._names: tuple[str, ...] = ()
 
@@ -65,24 +66,33 @@ class Recorder(Shedder):
         super().begin_piece(batch, events)
         self.shown.append(batch.data)
 
-    def begin_pairs(self, events: int, whose: Ints, pairs: StreamBatch | None = None) -> None:
+    def begin_pairs(
+        self, events: int, whose: Ints, pairs: Grouped | None = None, asked: StreamBatch | None = None
+    ) -> None:
         """Keep pairs."""
-        super().begin_pairs(events, whose, pairs)
-        if pairs is None:
+        super().begin_pairs(events, whose, pairs, asked)
+        if pairs is None or asked is None:
             return
         self.pairs += len(whose)
+        self.births += self._births_of(pairs)
         if not self._names:
             schema, roles = self._columns
             self._names = Execution(self.plan, output=POINTS).bind(schema, roles).columns
         at = np.flatnonzero(mixed(np.int64(1), whose) < self._share)
         places = to_arrow(at)
-        own = {name: pairs.column(name) for name in self._names if name != NUMBER}
+        own = {name: asked.column(name) for name in self._names if name != NUMBER}
         columns = {NUMBER: to_arrow(whose[at])} | {name: column.take(places) for name, column in own.items()}
         self.shown.append(pa.RecordBatch.from_pydict(columns))
-        self._ticks.append(pairs.ticks[at])
+        self._ticks.append(asked.ticks[at])
         self._kept.append(whose[at])
         if sum(map(len, self._kept)) > MOST_PAIRS:
             self._keep_fewer()
+
+    def _births_of(self, pairs: Grouped) -> int:
+        """How many of them are tries to begin a run."""
+        tables = self.arena.tables
+        begins = np.array([START in tables.tested(mask) for mask in tables.classes], np.int64)
+        return int(begins[pairs.cls].sum())
 
     def _keep_fewer(self) -> None:
         self._share //= 2
@@ -111,10 +121,20 @@ class Recorder(Shedder):
         named: dict[str, Any] = {name: getattr(roles, name) for name in ("time", "type", "unit", "start", "key")}
         known = HistoryGraph(CompiledQuery(plan), gap=gap)
         known.fit(table, **{name: column for name, column in named.items() if column is not None})
-        if self.charges_births:  # so far it knows run-steps per pair, without births
-            listing, done = known.steps_per_event_ * self.pairs, self._seen[1] / replace(self.load, history=known).ratio
-            known.steps_per_event_ = max(listing, done) / max(self._events, 1)
+        if self.charges_births:
+            self._tell_of_all(known)
         return known
+
+    def _tell_of_all(self, known: HistoryGraph) -> None:
+        """Let a history know the run-steps of an event: so far it knows those of a pair, without births.
+
+        There, the window of each query was the longest of them.
+        """
+        ratio = replace(self.load, history=known).ratio
+        tests, expected = self._seen[1] - self.births, known.steps_per_event_ * self.pairs * ratio
+        known.steps_per_event_ = self._seen[1] / ratio / max(self._events, 1)
+        if known.work_ is not None:
+            known.work_ = known.work_.with_births(tests / expected if expected > 0 else 1.0)
 
 
 class RecordingPurse(Purse):

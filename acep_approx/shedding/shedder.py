@@ -177,8 +177,10 @@ class Shedder:
     def _measure_by(self, tables: RunTables) -> None:
         """Let shares be of the present load, where it can be told from the events."""
         law, full = self.load.law, self.load.steps_per_event
-        if self.load.budget.unit == "%" and law is not None and full and not self.charges_births:
-            self.exact_work = ExpectedWork(WorkMeter(tables), law, full)
+        if self.load.budget.unit == "%" and law is not None and full:
+            known = self.load.history
+            window = known.window if known is not None and self.charges_births else tables.window
+            self.exact_work = ExpectedWork(WorkMeter(tables, window), law, full)
 
     def _choose_cells(self, window: int, *, learns: bool, has_cohort: bool) -> float:
         """Choose what is audited, and how; gives the share of the budget that is not the run's."""
@@ -333,14 +335,26 @@ class Shedder:
         self.arena.stands_for = stands_for[places]
         self._waiting += int(arrived[-1:].sum() - stands_for.sum())
 
-    def begin_pairs(self, events: int, whose: Ints, pairs: StreamBatch | None = None) -> None:  # noqa: ARG002
-        """So many events of the stream come, as pairs of queries: each is granted for once, by all in equal parts.
+    def begin_pairs(
+        self,
+        events: int,
+        whose: Ints,
+        pairs: Grouped | None = None,
+        asked: StreamBatch | None = None,  # noqa: ARG002
+    ) -> None:
+        """So many events of the stream come, as pairs of queries: each is granted for once.
+
+        By all pairs in equal parts, or, where that can be told, by what they take in the exact run.
 
         ``whose``: the number of the query of each pair, -1 where nobody knows; ``pairs``: None where there are none.
         """
         self._order.check("begin_piece")
-        self._waiting += events
         self._whose = whose
+        if self.exact_work is not None:
+            if pairs is not None:
+                self.arena.stands_for = self.exact_work.of(pairs)
+            return
+        self._waiting += events
         if len(whose):
             self.arena.stands_for = np.ones(len(whose))
             if self._rate > 0:

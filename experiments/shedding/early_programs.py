@@ -120,7 +120,7 @@ def measure(workload: Workload, percents: Sequence[int] = BUDGETS, events: int =
     """Run one query inside each budget."""
     query: Query = compile_query(workload.query, engine="runs")
     unit: dict[str, Any] = {"unit": workload.unit} if workload.unit else {}
-    now = workload.test.slice(0, events)
+    now = _numbered(workload.test.slice(0, events))
     known = HistoryGraph(query).fit(workload.train.slice(max(len(workload.train) - events, 0)), **unit)
     late = Late.of(now)
     asked: dict[str, Any] = {"output": "points", "emit": "early", "watermark": late.watermark, "id": "eid", **unit}
@@ -148,6 +148,13 @@ def measure(workload: Workload, percents: Sequence[int] = BUDGETS, events: int =
             of_exact=record.work / max(percent / 100 * exact_steps, 1),
             time=seconds / max(exact_seconds, 1e-9),
         )
+
+
+def _numbered(events: pa.Table) -> pa.Table:
+    """Events with a number each, which names them."""
+    if "eid" in events.column_names:
+        return events
+    return events.append_column("eid", pa.array(np.arange(len(events))))
 
 
 def _in_order(query: Query, now: pa.Table, known: HistoryGraph, percent: int, unit: dict[str, Any]) -> int:

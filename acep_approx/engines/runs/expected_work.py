@@ -13,13 +13,12 @@ others make no more runs, as equal ones are merged. Factor and power of each pla
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from acep_approx.arrays import Floats, Ints, extended
-from acep_approx.automaton.automaton import START
 from acep_approx.engines.batches import Grouped, RunEvents
 from acep_approx.engines.runs.tables import RunTables
 from acep_approx.kernels.runs import expected as kernel
@@ -34,13 +33,18 @@ class WorkLaw:
     Parameters
     ----------
     factors : tuple of float
-        For each place the run-steps of an event that is tested there, for one unit.
+        For each place the run-steps of an event that is tested there, for one unit. That of the first place is 0,
+        unless a try to begin a run is a run-step.
     powers : tuple of float
         For each place by which power of the product these grow, above 0.
     """
 
     factors: tuple[float, ...]
     powers: tuple[float, ...]
+
+    def with_births(self, times: float) -> WorkLaw:
+        """The law of runs that take so many times the run-steps, and one for each try to begin a run."""
+        return replace(self, factors=(1.0, *(times * factor for factor in self.factors[1:])))
 
     def steps(self, measured: Measured) -> Floats:
         """The run-steps of each event."""
@@ -73,10 +77,12 @@ class WorkMeter:
     ----------
     tables : RunTables
         Of the query.
+    window : int, optional
+        In ticks, where it is not that of the query.
     """
 
-    def __init__(self, tables: RunTables) -> None:
-        self.tables = tables
+    def __init__(self, tables: RunTables, window: int | None = None) -> None:
+        self.tables, self.window = tables, tables.window if window is None else window
         automaton = tables.automaton
         bound: dict[int, set[str]] = {}  # by state, the variables of the steps that lead there
         self._letters: dict[str, int] = {}  # by variable, those of the events that can be bound to it, as bits
@@ -117,8 +123,8 @@ class WorkMeter:
             self._tests = np.zeros((len(classes), places), np.int64)
             for number, mask in enumerate(classes):
                 for pool in self.tables.tested(mask):
-                    self._tests[number, pool] += pool != START
-            window = min(max(self.tables.window, 0), TICK)
+                    self._tests[number, pool] += 1
+            window = min(max(self.window, 0), TICK)
             binds = [[bool(mask & letters) for letters in self._letters.values()] for mask in classes]
             self._asked = kernel.Asked(np.array(binds, np.int64).ravel(), len(self._letters), window)
 

@@ -35,6 +35,7 @@ from acep_approx.kernels.runs.pools import (
 from acep_approx.kernels.runs.records import Arena, Batch, Event, Keys, Lanes, Lineage, Pools, Program, RunBlock
 from acep_approx.kernels.runs.sample import AT_ONCE, lacks_sample_room, note_left_out
 from acep_approx.kernels.runs.scores import (
+    BIRTH_TOKENS,
     BORN_FROM,
     BORN_IN,
     SAMPLE,
@@ -145,6 +146,7 @@ def note_birth(program: Program, pools: Pools, shedding: Arena, source: int) -> 
         step = program.shape[at.STEPS] + tables[source + at.SOURCE_FIRST] * at.STEP
         shed[BORN_IN] = tables[step + at.STEP_TARGET]
         shed[BORN_FROM] = pools.table[shed[BORN_IN] * POOL + RUNS]
+    shedding.floats[BIRTH_TOKENS] -= 1.0
 
 
 @inline

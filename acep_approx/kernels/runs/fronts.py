@@ -33,6 +33,7 @@ from acep_approx.kernels.runs.records import Arena, Event, Pools, Program
 from acep_approx.kernels.runs.scores import (
     ADMITTED,
     AUDITED,
+    BIRTH_TOKENS,
     BORN,
     BORN_FROM,
     BORN_IN,
@@ -246,6 +247,7 @@ def pay_back(control: Ints, shedding: Arena) -> None:
     worth = shedding.floats
     control[at.DONE_STEPS] -= 1
     worth[TOKENS] += 1.0 - LOOK
+    worth[BIRTH_TOKENS] += 1.0 - LOOK
     worth[PASSES] += LOOK
 
 

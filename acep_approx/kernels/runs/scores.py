@@ -53,7 +53,7 @@ from acep_approx.kernels.runs.vm import NULL
     ELASTICITY,
     MOST_PRICE,
     WEIGHT_NOW,
-    RESERVE_NOW,
+    BIRTH_TOKENS,
     MOST_RUNS,
     AUDIT,
     EPOCH,
@@ -108,9 +108,9 @@ tests, ``PASS_TOKENS`` for passes, ``AUDIT_TOKENS`` for runs that are only follo
 the others, so that the price does not rise while there is an audit); ``PASSES``: those spent on passes; ``RESERVE``:
 below 0: the price stays as it is; ``DOMINATED_SHARE``: what is left of the score of a run that another of its pool
 dominates; ``ELASTICITY``: by which power of what is left the price changes; ``MOST_PRICE``: no run is worth more;
-``WEIGHT_NOW``: what a match point of the current key counts for; ``RESERVE_NOW``: what is held back at the current event;
-``MOST_RUNS``: -1 for none; ``AUDIT``: which coins, of
-2**31, are protected; the parts of the arena by where they begin; ``BY_GROUP``: whether groups cover each other: then
+``WEIGHT_NOW``: what a match point of the current key counts for; ``BIRTH_TOKENS``: what may be spent on births that are
+run-steps; ``MOST_RUNS``: -1 for none; ``AUDIT``: which coins, of 2**31,
+are protected; the parts of the arena by where they begin; ``BY_GROUP``: whether groups cover each other: then
 ``LATEST`` has the latest start of a kept run of each, unless that is ``UNKNOWN``, and ``COVERS_OF_GROUP`` says where
 the covers of each begin; ``STAMP``: of the features by which groups are told apart; ``WORTH``: how often runs were
 scored anew; ``REFUSED``: tick at which a run was shed last; ``BEGUN``: tick of the first event; ``UNTESTED``: tests
@@ -122,7 +122,7 @@ once more, each at the price that is given with it; ``BORN_IN`` and ``BORN_FROM`
 event began as a run-step, -1: none, and the first place that it may have there."""
 MOST_EDGES = 8
 SHED_HEADER = EDGE + MOST_EDGES
-TOTALS = (TOKENS, PASS_TOKENS, AUDIT_TOKENS, FACTOR, GRANTED, PASSES)
+TOTALS = (TOKENS, PASS_TOKENS, AUDIT_TOKENS, FACTOR, GRANTED, PASSES, BIRTH_TOKENS)
 
 PLACE_WORDS, FEATURE_WORDS, MOST_FEATURES = 2, 5, 2
 PLACE = PLACE_WORDS + FEATURE_WORDS * MOST_FEATURES
@@ -169,8 +169,9 @@ ADAPT = 1.0 / 1024
 """How much of the way the price goes per event."""
 LEAST_RESERVE = 1e-6
 """Run-steps that are held back at least, also where none are granted."""
-FOR_BIRTHS = 15.0 / 16.0
-"""Births that are run-steps leave so much of what is held back, so that they do not raise the price of all runs."""
+ON_BIRTHS = 0.5
+"""Share of the budget that births take at most which are run-steps: where there are more, it depends on when an event
+comes whether it may begin a run, and the price is that of the tests."""
 HEADROOM = 16.0
 """The price rises no higher than so many times what the best run is worth."""
 IDLE, IDLE_WINDOWS = 0.5, 4
@@ -329,12 +330,11 @@ def left(worth: Floats) -> float:
 
 @inline
 def left_for_births(shedding: Arena) -> float:
-    """Run-steps that may be spent on births now: the runs that there are come first, and the price stays as it is."""
+    """Run-steps that may be spent on births now, where these are run-steps."""
     worth = shedding.floats
-    spare = left(worth)
-    if shedding.words[MOST_RUNS] < 0 and worth[PRICE] > 0.0 and spare < FOR_BIRTHS * worth[RESERVE_NOW]:
-        return 0.0
-    return spare
+    if shedding.words[MOST_RUNS] < 0 and worth[PRICE] > 0.0 and worth[RESERVE] >= 0.0:
+        return min(left(worth), max(worth[BIRTH_TOKENS], 0.0))
+    return left(worth)
 
 
 @inline
@@ -389,12 +389,11 @@ def grant(control: Ints, shedding: Arena, event: Event) -> None:
         reserve = shed[MOST_RUNS] / 8.0
     elif worth[RESERVE] < 0.0:
         worth[PRICE_NOW] = worth[PRICE]
-        worth[RESERVE_NOW] = 0.0
         return
     else:  # what is lent to the audit counts when it is more than half of what is held back
         room += min(worth[AUDIT_TOKENS] + reserve / 2.0, 0.0)
     reserve = max(reserve, LEAST_RESERVE)
-    worth[RESERVE_NOW] = reserve
+    worth[BIRTH_TOKENS] = min(worth[BIRTH_TOKENS] + ON_BIRTHS * steps, max(reserve, 1.0))
     ratio = reserve / (max(room, 0.0) + reserve / 16.0)
     if worth[PRICE] > 0.0:  # beyond what any run is worth it would take long to come back
         pull = ADAPT * pull_of(shedding, event, ratio)

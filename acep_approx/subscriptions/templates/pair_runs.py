@@ -391,7 +391,7 @@ class PairRuns:
                 some.know_types()
             new, seen = int(self._arrived[piece[-1]]) - seen, int(self._arrived[piece[-1]])
             for grouped, pairs in self._pairs_of(some, KeyedEvents.of(some, self.key_slots.columns, letters)):
-                shedder.begin_pairs(new, self._whose(grouped.slot), pairs)
+                shedder.begin_pairs(new, self._whose(grouped.slot), grouped, pairs)
                 self.pair_keys.added += 1
                 new = 0
                 if self.weights.size > 1:
