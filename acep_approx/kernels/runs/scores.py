@@ -122,7 +122,7 @@ once more, each at the price that is given with it; ``BORN_IN`` and ``BORN_FROM`
 event began as a run-step, -1: none, and the first place that it may have there."""
 MOST_EDGES = 8
 SHED_HEADER = EDGE + MOST_EDGES
-TOTALS = (TOKENS, PASS_TOKENS, AUDIT_TOKENS, FACTOR, GRANTED, PASSES, BIRTH_TOKENS)
+TOTALS = (TOKENS, PASS_TOKENS, AUDIT_TOKENS, FACTOR, GRANTED, PASSES)
 
 PLACE_WORDS, FEATURE_WORDS, MOST_FEATURES = 2, 5, 2
 PLACE = PLACE_WORDS + FEATURE_WORDS * MOST_FEATURES

@@ -1,0 +1,108 @@
+"""The measurement of sets and of early results inside load budgets, in small; and births of templates inside them."""
+
+from __future__ import annotations
+
+import sys
+from random import Random
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from acep_approx import QuerySet
+from experiments.shedding import early_programs, programs, set_programs
+from experiments.shedding.set_programs import ALIKE, BY_ENGINE, BY_QUERY, OTHERS, OURS
+from experiments.shedding.set_workloads import GENERATED, PROGRAMS, load_set
+from experiments.shedding.workloads import Workload, ds2
+
+pytestmark = pytest.mark.filterwarnings("ignore::acep_approx.errors.FewPointsWarning")
+
+
+@pytest.fixture(scope="module")
+def measured() -> set_programs.Measured:
+    return set_programs.Measured(load_set(GENERATED, 1200), 60, is_weighted=True)
+
+
+def test_one_budget_is_held_against_others_with_as_many_run_steps(measured: set_programs.Measured) -> None:
+    """No wrong match points, and the bound, are asserted inside."""
+    results = list(measured.run([20]))
+    assert [one.way for one in results] == [OURS, *OTHERS]
+    mine = {one.way: one for one in results}
+    assert 0 < mine[OURS].recall < 1
+    for way in (BY_QUERY, BY_ENGINE, ALIKE):
+        assert mine[way].of_exact == pytest.approx(mine[OURS].of_exact, rel=0.35)
+    (lead,) = programs.lead_over(results, ALIKE, 20)
+    assert lead == pytest.approx((mine[OURS].recall + 0.01) / (mine[ALIKE].recall + 0.01))
+
+
+def test_all_sets_can_be_made() -> None:
+    """On the streams that stand for real ones where these are not here."""
+    for name in PROGRAMS:
+        workload = load_set(name, 300)
+        desk = workload.filled(workload.desk(), 30, is_weighted=False)
+        assert len(desk) == 33
+        assert desk.match(workload.now).rows >= 0
+
+
+def test_early_results_of_a_budget_are_held_against_the_exact_matcher() -> None:
+    """The net law and the bound after every push are asserted inside."""
+    stream = ds2(2400, 1)
+    query = "PATTERN SEQ(A a, B b, C c) WHERE [id] AND a.x + b.x < c.x WITHIN 300"
+    (found,) = early_programs.measure(Workload("small", query, stream.slice(0, 1200), stream.slice(1200), None), [30])
+    assert 0 < found.recall <= 1
+    assert found.early > 0.5
+    assert found.spent <= 1
+
+
+@pytest.mark.slow
+def test_the_program_prints_its_tables(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(sys, "argv", ["programs", "--quick"])
+    programs.main()
+    printed = capsys.readouterr().out
+    for title in (OURS, "mean (least) lead", "early results"):
+        assert title in printed
+
+
+# --- templates inside a budget ------------------------------------------------------------------------------------
+
+HOT = "PATTERN SEQ(A a, B b, C c) WHERE a.k = :k AND a.x >= :least AND b.x > a.x AND c.x > b.x WITHIN 60"
+
+
+def hot_stream(rows: int, seed: int) -> pa.Table:
+    """Most events begin runs of many queries, and few of these lead anywhere."""
+    dice = np.random.default_rng(seed)
+    types = np.array(list("AAAAAAAABC"))[dice.integers(0, 10, rows)]
+    columns = {"ts": np.arange(rows), "type": types, "k": dice.integers(0, 2, rows), "x": dice.integers(0, 20, rows)}
+    return pa.table(columns)
+
+
+def hot_set(**how: Any) -> QuerySet:
+    desk = QuerySet(output="points", **how)
+    dice = Random(1)
+    desk.add_many(HOT, [{"k": dice.randrange(2), "least": dice.randrange(12)} for _ in range(60)], id="hot")
+    return desk
+
+
+def test_tries_to_begin_do_not_eat_the_budget_of_a_template() -> None:
+    """A run that is refused when it begins takes a look: not all is paid before anything is found."""
+    desk, past, now = hot_set(), hot_stream(900, 1), hot_stream(900, 2)
+    known = desk.train(past)
+    exact = desk.match(now).rows
+    for budget, least in (("10%", 0.1), ("30%", 0.3)):
+        some = desk.match_within(now, budget, history=known, audit=0)
+        record = some.record()
+        assert record.work <= record.allowed
+        assert some.rows >= least * exact, (budget, some.rows, exact)
+
+
+def test_a_share_of_a_template_is_one_of_the_present() -> None:
+    """With twice the events in a window, what a template is granted follows; births are counted one by one."""
+    desk, past = hot_set(), hot_stream(1500, 1)
+    known = desk.train(past)
+    for step in (1, 2):
+        now = hot_stream(1500, 2)
+        now = now.set_column(0, "ts", pa.array(np.arange(1500) // step))
+        full = desk.match_within(now, "100%", audit=0).record().work
+        record = desk.match_within(now, "20%", history=known, audit=0).record()
+        assert 0.75 < record.allowed / (0.2 * full) < 1.35, (step, record.allowed, full)
