@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from acep_approx import QuerySet
+from acep_approx import QuerySet, UsageError
 from experiments.shedding import early_programs, programs, set_programs
 from experiments.shedding.set_programs import ALIKE, BY_ENGINE, BY_QUERY, OTHERS, OURS
 from experiments.shedding.set_workloads import GENERATED, PROGRAMS, load_set
@@ -66,7 +66,7 @@ def test_the_program_prints_its_tables(monkeypatch: pytest.MonkeyPatch, capsys: 
 
 # --- templates inside a budget ------------------------------------------------------------------------------------
 
-HOT = "PATTERN SEQ(A a, B b, C c) WHERE a.k = :k AND a.x >= :least AND b.x > a.x AND c.x > b.x WITHIN 60"
+HOT = "PATTERN SEQ(A a, B b, C c) WHERE a.k = :k AND a.x >= :least AND b.x > a.x AND c.x >= a.x + b.x - 12 WITHIN 60"
 
 
 def hot_stream(rows: int, seed: int) -> pa.Table:
@@ -94,6 +94,20 @@ def test_tries_to_begin_do_not_eat_the_budget_of_a_template() -> None:
         record = some.record()
         assert record.work <= record.allowed
         assert some.rows >= least * exact, (budget, some.rows, exact)
+
+
+def test_a_set_of_which_nothing_is_shed_takes_a_share() -> None:
+    """A template that needs the latest starts alone has no history: there is nothing that it could be of use for."""
+    desk, events = QuerySet(output="points"), hot_stream(300, 1)
+    desk.add_many("PATTERN SEQ(A a, B b) WHERE a.k = :k AND b.x > a.x WITHIN 9", [{"k": 0}, {"k": 1}], id="up")
+    known = desk.train(events)
+    some = desk.match_within(events, "10%", history=known)
+    assert len(known) == 0
+    assert some.rows == desk.match(events).rows > 0
+    desk.add("PATTERN SEQ(A a, A b, B c) WHERE b.x > a.x AND c.x <> b.x WITHIN 40")
+    with pytest.raises(UsageError) as error:
+        desk.match_within(events, "10%", history=known)
+    assert error.value.code == "ACEP-U034"
 
 
 def test_a_share_of_a_template_is_one_of_the_present() -> None:

@@ -21,7 +21,7 @@ from acep_approx.budget.budget import Budget
 from acep_approx.budget.ledger import Piece
 from acep_approx.events.stream import EventBatch
 from acep_approx.ranges import COUNT, finite, number_in
-from acep_approx.shedding.load import Load
+from acep_approx.shedding.load import Load, full_work_unknown
 from acep_approx.shedding.metrics import shed_table
 from acep_approx.shedding.shedder import Shedder
 from acep_approx.shedding.splitting import ALMOST_ALL, Need, towards_one_price
@@ -131,7 +131,7 @@ class Purse:
             ``ACEP-U034``: a share of a full work that nobody knows; ``ACEP-U032``: a policy that needs a history;
             ``ACEP-U073``: runs that never end.
         """
-        knows = self.load.full_work is not None or bool(self.histories)  # of some, for others it is about the same
+        knows = self.load.full_work is not None or self.histories is not None
         for plan in plans:
             is_known = self.histories is not None and plan.fingerprint() in self.histories
             own = replace(self.load, full_work=1.0) if knows else self.load
@@ -178,7 +178,15 @@ class Purse:
             What a match point of it counts for, beside those of other engines.
         instead_of : Shedder, optional
             An engine whose part it gets; that one leaves.
+
+        Raises
+        ------
+        UsageError
+            ``ACEP-U034``: a share of a full work that no history knows of any engine.
         """
+        budget = self.load.budget
+        if budget.unit == "%" and not budget.is_unlimited and self.load.full_work is None and not self.histories:
+            raise full_work_unknown(budget)  # of some is enough: for others it is about the same
         if shedder in self.accounts:
             self.accounts[shedder].weight = weight
             return
