@@ -120,3 +120,31 @@ def test_a_share_of_a_template_is_one_of_the_present() -> None:
         full = desk.match_within(now, "100%", audit=0).record().work
         record = desk.match_within(now, "20%", history=known, audit=0).record()
         assert 0.75 < record.allowed / (0.2 * full) < 1.35, (step, record.allowed, full)
+
+
+def test_the_law_of_a_template_knows_the_windows_of_its_queries() -> None:
+    """Each query has a window of its own: what the past took is what is expected of it."""
+    desk, past = QuerySet(output="points"), hot_stream(900, 1)
+    rows = [{"k": number % 2, "length": (5, 20, 80)[number % 3]} for number in range(30)]
+    desk.add_many(HOT.replace("a.x >= :least AND ", "").replace("WITHIN 60", "WITHIN :length"), rows, id="hot")
+    known = desk.train(past)
+    full = desk.match_within(past, "100%", audit=0).record().work
+    record = desk.match_within(past, "50%", history=known, audit=0).record()
+    assert record.allowed == pytest.approx(0.5 * full, rel=0.1)
+
+
+def test_a_set_is_granted_what_was_said_of_its_full_work() -> None:
+    desk, past = hot_set(), hot_stream(900, 1)
+    desk.add("PATTERN SEQ(A a, A b, B c) WHERE b.x > a.x AND c.x <> b.x WITHIN 40")
+    known = desk.train(past)
+    record = desk.match_within(past, "50%", history=known, audit=0, full_work=200).record()
+    assert record.allowed == pytest.approx(0.5 * 200 * len(past), rel=0.05)
+
+
+def test_a_template_without_a_key_learns_from_events_that_have_one() -> None:
+    """A column ``key`` of the stream is not one of the template's."""
+    past = hot_stream(600, 1).append_column("key", pa.array(["u", "v"] * 300))
+    desk = hot_set()
+    known = desk.train(past)
+    assert len(known) == 1
+    assert desk.match_within(past, "40%", history=known).rows > 0

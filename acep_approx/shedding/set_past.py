@@ -17,6 +17,7 @@ from acep_approx.automaton.automaton import START
 from acep_approx.budget.audit import mixed
 from acep_approx.budget.budget import Budget
 from acep_approx.engines.batches import Grouped
+from acep_approx.engines.runs.expected_work import WorkMeter
 from acep_approx.events.columns import to_arrow
 from acep_approx.events.reading.widening import one_table
 from acep_approx.events.stream import EventBatch
@@ -55,7 +56,7 @@ class Recorder(Shedder):
     def __init__(self, *args: Any, **how: Any) -> None:
         super().__init__(*args, **how)
         self.shown: list[pa.RecordBatch] = []
-        self._ticks: list[Ints] = []
+        self._pairs_shown: list[Grouped] = []
         self._kept: list[Ints] = []
         self.pairs = self.births = self.window = 0
         self._share = WHOLE
@@ -83,7 +84,7 @@ class Recorder(Shedder):
         own = {name: asked.column(name) for name in self._names if name != NUMBER}
         columns = {NUMBER: to_arrow(whose[at])} | {name: column.take(places) for name, column in own.items()}
         self.shown.append(pa.RecordBatch.from_pydict(columns))
-        self._ticks.append(asked.ticks[at])
+        self._pairs_shown.append(_some(pairs, at))
         self._kept.append(whose[at])
         if sum(map(len, self._kept)) > MOST_PAIRS:
             self._keep_fewer()
@@ -99,7 +100,7 @@ class Recorder(Shedder):
         for number, whose in enumerate(self._kept):
             at = np.flatnonzero(mixed(np.int64(1), whose) < self._share)
             self.shown[number] = self.shown[number].take(to_arrow(at))
-            self._ticks[number], self._kept[number] = self._ticks[number][at], whose[at]
+            self._pairs_shown[number], self._kept[number] = _some(self._pairs_shown[number], at), whose[at]
 
     def know_window(self, window: int) -> None:
         """The longest window of its queries."""
@@ -117,8 +118,10 @@ class Recorder(Shedder):
             plan = replace(plan, query=query)
         table = one_table(self.shown)
         if self.charges_births:
-            table = table.take(to_arrow(np.argsort(np.concatenate(self._ticks), kind="stable")))
-        named: dict[str, Any] = {name: getattr(roles, name) for name in ("time", "type", "unit", "start", "key")}
+            ticks = np.concatenate([some.tick for some in self._pairs_shown])
+            table = table.take(to_arrow(np.argsort(ticks, kind="stable")))
+        named: dict[str, Any] = {name: getattr(roles, name) for name in ("time", "type", "start", "key")}
+        named = {name: column for name, column in named.items() if column in table.column_names} | {"unit": roles.unit}
         known = HistoryGraph(CompiledQuery(plan), gap=gap)
         known.fit(table, **{name: column for name, column in named.items() if column is not None})
         if self.charges_births:
@@ -128,13 +131,22 @@ class Recorder(Shedder):
     def _tell_of_all(self, known: HistoryGraph) -> None:
         """Let a history know the run-steps of an event: so far it knows those of a pair, without births.
 
-        There, the window of each query was the longest of them.
+        There, the window of each query was the longest of them. So what is expected of the pairs is held against what
+        they took.
         """
-        ratio = replace(self.load, history=known).ratio
-        tests, expected = self._seen[1] - self.births, known.steps_per_event_ * self.pairs * ratio
-        known.steps_per_event_ = self._seen[1] / ratio / max(self._events, 1)
-        if known.work_ is not None:
-            known.work_ = known.work_.with_births(tests / expected if expected > 0 else 1.0)
+        load = replace(self.load, history=known, full_work=None)
+        law = load.law
+        known.steps_per_event_ = self._seen[1] / load.ratio / max(self._events, 1)
+        if known.work_ is None or law is None:
+            return
+        meter = WorkMeter(self.arena.tables, known.window)
+        expected = sum(float(law.steps(meter.measure(some)).sum()) for some in self._pairs_shown)
+        expected *= self.pairs / sum(map(len, self._kept))
+        known.work_ = known.work_.with_births((self._seen[1] - self.births) / expected if expected > 0 else 1.0)
+
+
+def _some(pairs: Grouped, at: Ints) -> Grouped:
+    return Grouped(*(column[at] for column in vars(pairs).values()))
 
 
 class RecordingPurse(Purse):
