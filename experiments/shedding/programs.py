@@ -24,6 +24,7 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
+from acep_approx import Histories
 from experiments.shedding import early_programs, set_programs
 from experiments.shedding.set_programs import OTHERS, OURS, SetResult
 from experiments.shedding.set_workloads import EVENTS, GENERATED, PROGRAMS, load_set
@@ -59,8 +60,10 @@ def sets(asked: Asked) -> Iterator[Table]:
     for name in asked.streams:
         workload = load_set(name, asked.events)
         for queries in asked.queries:
+            known: Histories | None = None
             for is_weighted in (False, True):
-                measured = set_programs.Measured(workload, queries, is_weighted=is_weighted)
+                measured = set_programs.Measured(workload, queries, is_weighted=is_weighted, known=known)
+                known = measured.known
                 results = [*measured.run(set_programs.BUDGETS)]
                 asked.keep("sets", results)
                 every += results
@@ -72,7 +75,7 @@ def _of_set(measured: set_programs.Measured, results: list[SetResult]) -> Table:
     weights = "with weights" if measured.is_weighted else "without weights"
     title = (
         f"{measured.workload.name}, {measured.queries:,} queries {weights}: {measured.steps_per_event:,.0f} run-steps"
-        f" per event, {len(measured.points):,} match points; learned in {measured.learning_seconds:.0f} s"
+        f" per event, {len(measured.points):,} match points"
     )
     table = Table("budget", OURS, *OTHERS, "spent", "of exact", "time", "estimate", "truth", "own", title=title)
     for percent in dict.fromkeys(one.percent for one in results):

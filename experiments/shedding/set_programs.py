@@ -129,9 +129,13 @@ class Measured:
     workload : SetWorkload
     queries : int
     is_weighted : bool
+    known : Histories, optional
+        Of the same queries; histories know nothing of weights. Default: the set learns them.
     """
 
-    def __init__(self, workload: SetWorkload, queries: int, *, is_weighted: bool) -> None:
+    def __init__(
+        self, workload: SetWorkload, queries: int, *, is_weighted: bool, known: Histories | None = None
+    ) -> None:
         self.workload, self.queries, self.is_weighted = workload, queries, is_weighted
         self.desk: SharingOtherwise = workload.filled(
             workload.desk(SharingOtherwise), queries, is_weighted=is_weighted
@@ -145,9 +149,7 @@ class Measured:
         parts = pd.Series([query.part for query in whole.queries if query.part is not None])
         self.sizes: dict[str, int] = parts.value_counts().to_dict()
         self.points = _points(found, self.weights)
-        begun = time.process_time()
-        self.known = self.desk.train(workload.past)
-        self.learning_seconds = time.process_time() - begun
+        self.known = known or self.desk.train(workload.past)
 
     @property
     def steps_per_event(self) -> float:
