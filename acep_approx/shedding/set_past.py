@@ -120,10 +120,13 @@ class Recorder(Shedder):
         if self.charges_births:
             ticks = np.concatenate([some.tick for some in self._pairs_shown])
             table = table.take(to_arrow(np.argsort(ticks, kind="stable")))
-        named: dict[str, Any] = {name: getattr(roles, name) for name in ("time", "type", "start", "key")}
-        named = {name: column for name, column in named.items() if column in table.column_names} | {"unit": roles.unit}
+        # a column that another query of the set asks for is not among those that this engine is shown
+        columns = {name: getattr(roles, name) for name in ("time", "type", "start", "key")}
+        named: dict[str, Any] = {name: column for name, column in columns.items() if column in table.column_names}
+        if roles.unit is not None:
+            named["unit"] = roles.unit
         known = HistoryGraph(CompiledQuery(plan), gap=gap)
-        known.fit(table, **{name: column for name, column in named.items() if column is not None})
+        known.fit(table, **named)
         if self.charges_births:
             self._tell_of_all(known)
         return known

@@ -155,8 +155,8 @@ PROGRAMS: dict[str, Program] = {
         (
             Template(
                 "PATTERN SEQ(end a, end b, end c) WHERE [region] AND a.station = :station"
-                " AND b.from_station = a.station AND b.duration_s > a.duration_s AND c.from_station = b.station AND c.duration_s > b.duration_s"
-                " WITHIN :hours h",
+                " AND b.from_station = a.station AND b.duration_s > a.duration_s AND c.from_station = b.station"
+                " AND c.duration_s > b.duration_s WITHIN :hours h",
                 0.5,
                 {"station": "station"},
                 {"hours": (1, 3, 6)},
