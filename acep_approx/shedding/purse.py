@@ -318,12 +318,11 @@ class Purse:
         return min(budget.amount / total, 1.0) if budget.unit == "steps/event" and total else None
 
     def _know_sizes(self) -> None:
-        """Find out what exact runs take: as histories say, or as was given for all; else all are alike."""
+        """Find out what exact runs take: as events tell, or histories, or as was given for all; else all are alike."""
         accounts, given = list(self.accounts.values()), self.load.full_work
         found = [one for one in accounts if one.shedder.load.history is not None]
         for one in found:
-            size = replace(one.shedder.load, full_work=None).steps_per_event
-            one.size = max(size or 0.0, LEAST_AMOUNT)
+            one.size = max(_present(one.shedder) or 0.0, LEAST_AMOUNT)
         others = [one for one in accounts if one.shedder.load.history is None]
         rest = math.fsum(one.size for one in found) / len(found) if found else 1.0
         for one in others:
@@ -466,6 +465,14 @@ def _foreseen(one: Account, share: float | None) -> Need:
     mine = share * one.part
     price = one.weight * known.prices_.price(mine * one.shedder.load.ratio) if mine < 1 else 0.0
     return Need(one.size, one.part, 1.0, max(mine, 1.0), price)
+
+
+def _present(shedder: Shedder) -> float | None:
+    """Run-steps per event of the exact run, of the events so far if these tell; in numbers that no split changes."""
+    known = replace(shedder.load, full_work=None).steps_per_event
+    if shedder.exact_work is not None and shedder.metrics.pieces:
+        known = shedder.full_work()
+    return None if known is None else float(f"{known:.6g}")
 
 
 def _sizes(accounts: Sequence[Account]) -> Floats:

@@ -104,6 +104,10 @@ class Late:
         parts = [arriving.slice(first, PUSHED) for first in range(0, len(events), PUSHED)]
         return cls(parts, int((np.maximum.accumulate(ts) - ts).max()) + 1)
 
+    def how_long(self, unit: str | None) -> str | int:
+        """The watermark in words, where times are real."""
+        return self.watermark if unit is None else f"{self.watermark // 1_000_000 + 1} s"
+
 
 def run(matcher: Any, late: Late) -> Iterator[Net]:
     """Push all parts, and end the stream; the net after each."""
@@ -123,7 +127,7 @@ def measure(workload: Workload, percents: Sequence[int] = BUDGETS, events: int =
     now = _numbered(workload.test.slice(0, events))
     known = HistoryGraph(query).fit(workload.train.slice(max(len(workload.train) - events, 0)), **unit)
     late = Late.of(now)
-    asked: dict[str, Any] = {"output": "points", "emit": "early", "watermark": late.watermark, "id": "eid", **unit}
+    asked: dict[str, Any] = {"output": "points", "emit": "early", "watermark": late.how_long(workload.unit), "id": "eid", **unit}
     begun = time.process_time()
     nets = [set(net.left) for net in run(query.matcher(**asked), late)]
     exact_seconds = time.process_time() - begun
