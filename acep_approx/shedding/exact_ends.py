@@ -332,7 +332,8 @@ class ExactEnds:
             enough = int(left / (ENOUGH * max(self._each, 1e-9))) if self._begun else 1
             room = int(np.searchsorted(np.cumsum(sizes[done:]), MOST_KEPT, side="right"))
             few = int(max(AT_A_TIME * enough, LEAST * done)) if self._begun >= KNOWN else 0
-            number = min(max(few, 1), enough, max(room, 1), len(ends) - done)
+            # most ends may take no run-step and some many: no more are given up at once than were tried before
+            number = min(max(few, 1), max(self._begun, 1), enough, max(room, 1), len(ends) - done)
             if number <= 0 or left < 1 or enough < LEAST * done:
                 return
             yield spans.part(done, number)
@@ -340,8 +341,8 @@ class ExactEnds:
 
     @property
     def _each(self) -> float:
-        """Run-steps that an end takes, as far as is known; 0 before any was tried."""
-        return self.steps / max(self._begun, 1)
+        """Run-steps that an end takes, as far as is known, and not too few; 0 before any was tried."""
+        return (self.steps + 1) / self._begun if self._begun else 0.0
 
     # --- state ----------------------------------------------------------------------------------------------
 

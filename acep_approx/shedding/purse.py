@@ -24,7 +24,7 @@ from acep_approx.ranges import COUNT, finite, number_in
 from acep_approx.shedding.load import Load, full_work_unknown
 from acep_approx.shedding.metrics import shed_table
 from acep_approx.shedding.shedder import Shedder
-from acep_approx.shedding.splitting import ALMOST_ALL, Need, towards_one_price
+from acep_approx.shedding.splitting import ALMOST_ALL, ROOM, Need, towards_one_price
 from acep_approx.training.policies import LEARNED
 
 if TYPE_CHECKING:
@@ -278,9 +278,11 @@ class Purse:
     def _need(self, one: Account) -> Need:
         """What came of an engine since parts moved last; where prices are not learned, by its weight alone."""
         work, granted, shed = self._stands(one)
-        price = one.weight * one.shedder.arena.price if self._all_learned else one.weight / one.part
-        price *= shed > one.shed
-        return Need(one.size, one.part, work - one.work, granted - one.granted, price)
+        known = one.shedder.load.history if self._all_learned else None
+        price = one.weight / one.part if known is None else one.weight * known.prices_.marginal(one.shedder.arena.price)
+        done, bound = work - one.work, granted - one.granted
+        price *= shed > one.shed or ROOM * done > bound  # pairs are not even tried where nothing is left
+        return Need(one.size, one.part, done, bound, price)
 
     def _move(self, accounts: Sequence[Account], needs: Sequence[Need]) -> None:
         sizes = _sizes(accounts)
@@ -371,17 +373,17 @@ class Purse:
         return budget.unit in ("%", "steps/event") and not budget.is_unlimited
 
     def _share_tokens(self, accounts: Sequence[Account]) -> None:
-        """Share out what is saved up in proportion to what engines are granted."""
+        """Share out, in proportion to what engines are granted, what they have saved up beyond what they hold back."""
         arenas = [one.shedder.arena for one in accounts]
-        saved = math.fsum(max(arena.tokens, 0.0) for arena in arenas)
+        spare = [max(arena.tokens - arena.held_back, 0.0) for arena in arenas]
         rates = [arena.allowance.rate for arena in arenas]
-        total = math.fsum(rates)
+        saved, total = math.fsum(spare), math.fsum(rates)
         if saved <= 0 or total <= 0:
             return
-        for arena, rate in zip(arenas, rates, strict=True):
-            if arena.tokens > 0 or rate > 0:
-                mine = min(saved * rate / total, arena.allowance.most)
-                arena.hand_over(max(arena.tokens, 0.0) - mine)
+        for arena, more, rate in zip(arenas, spare, rates, strict=True):
+            room = max(arena.allowance.most - (arena.tokens - more), 0.0)
+            if more > 0 or rate > 0:
+                arena.hand_over(more - min(saved * rate / total, room))
 
     # --- what came of it ------------------------------------------------------------------------------------
 
@@ -463,7 +465,8 @@ def _foreseen(one: Account, share: float | None) -> Need:
     assert known is not None, "all have learned one"
     assert share is not None, "then it is known"
     mine = share * one.part
-    price = one.weight * known.prices_.price(mine * one.shedder.load.ratio) if mine < 1 else 0.0
+    learned = known.prices_.price(mine * one.shedder.load.ratio)
+    price = one.weight * known.prices_.marginal(learned) if mine < 1 else 0.0
     return Need(one.size, one.part, 1.0, max(mine, 1.0), price)
 
 

@@ -495,10 +495,14 @@ class Shedding:
         return max(self.tokens + min(self.audit_tokens, 0.0), 0.0)
 
     @property
+    def held_back(self) -> float:
+        """Run-steps that should be left: below that the price rises."""
+        return max(self.allowance.reserve, self.allowance.reserve_share * self.granted, 1e-9)
+
+    @property
     def spare(self) -> float:
         """Run-steps that are left, as a multiple of those that should be."""
-        allowance = self.allowance
-        return self.left / max(allowance.reserve, allowance.reserve_share * self.granted, 1e-9)
+        return self.left / self.held_back
 
     # --- state ----------------------------------------------------------------------------------------------
 
