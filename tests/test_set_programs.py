@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from random import Random
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -12,7 +11,7 @@ import pytest
 
 from acep_approx import QuerySet, UsageError
 from experiments.shedding import early_programs, programs, set_programs
-from experiments.shedding.set_programs import ALIKE, BY_ENGINE, BY_QUERY, OTHERS, OURS
+from experiments.shedding.set_programs import ALIKE, BY_ENGINE, BY_QUERY, OTHERS, OURS, SharingOtherwise
 from experiments.shedding.set_workloads import GENERATED, PROGRAMS, load_set
 from experiments.shedding.workloads import Workload, ds2
 
@@ -77,8 +76,8 @@ def hot_stream(rows: int, seed: int) -> pa.Table:
     return pa.table(columns)
 
 
-def hot_set(**how: Any) -> QuerySet:
-    desk = QuerySet(output="points", **how)
+def hot_set() -> SharingOtherwise:
+    desk = SharingOtherwise(output="points")
     dice = Random(1)
     desk.add_many(HOT, [{"k": dice.randrange(2), "least": dice.randrange(12)} for _ in range(60)], id="hot")
     return desk
@@ -117,18 +116,18 @@ def test_a_share_of_a_template_is_one_of_the_present() -> None:
     for step in (1, 2):
         now = hot_stream(1500, 2)
         now = now.set_column(0, "ts", pa.array(np.arange(1500) // step))
-        full = desk.match_within(now, "100%", audit=0).record().work
+        full = desk.exact(now)[1]
         record = desk.match_within(now, "20%", history=known, audit=0).record()
         assert 0.75 < record.allowed / (0.2 * full) < 1.35, (step, record.allowed, full)
 
 
 def test_the_law_of_a_template_knows_the_windows_of_its_queries() -> None:
     """Each query has a window of its own: what the past took is what is expected of it."""
-    desk, past = QuerySet(output="points"), hot_stream(900, 1)
+    desk, past = SharingOtherwise(output="points"), hot_stream(900, 1)
     rows = [{"k": number % 2, "length": (5, 20, 80)[number % 3]} for number in range(30)]
     desk.add_many(HOT.replace("a.x >= :least AND ", "").replace("WITHIN 60", "WITHIN :length"), rows, id="hot")
     known = desk.train(past)
-    full = desk.match_within(past, "100%", audit=0).record().work
+    full = desk.exact(past)[1]
     record = desk.match_within(past, "50%", history=known, audit=0).record()
     assert record.allowed == pytest.approx(0.5 * full, rel=0.1)
 

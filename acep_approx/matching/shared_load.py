@@ -33,6 +33,9 @@ class EngineShedder(LoadShedder, Protocol):
         ``asked``: what the pairs ask of events, as columns.
         """
 
+    def begun(self, slots: Ints) -> Ints | None:
+        """The tick of the last event that begins a run of each slot if none is shed; None where nobody asks for it."""
+
     def know_window(self, window: int) -> None:
         """The longest window of the queries that are keys, in ticks, is known now."""
 

@@ -364,6 +364,13 @@ class Shedder:
                 self.arena.rate = self._rate * self._waiting / len(whose)
             self._waiting = 0
 
+    def begun(self, slots: Ints) -> Ints | None:
+        """The tick of the last event that begins a run of each slot if none is shed.
+
+        None where it does not matter: what is granted does not hang on which slots there are.
+        """
+        return None if self.exact_work is None else self.exact_work.meter.begun(slots)
+
     def know_window(self, window: int) -> None:
         """The longest window of the queries that are keys is known now: what is audited lies in cells of four."""
         if self.cells is not None and window > self.cells.window:

@@ -142,7 +142,7 @@ PARTS: dict[str, Callable[[Asked], Iterator[Table]]] = {"sets": sets, "early": e
 def main() -> None:
     """Measure, print the tables, and keep the numbers."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--quick", action="store_true", help="the generated stream, 200 queries, few events")
+    parser.add_argument("--quick", action="store_true", help="the generated stream, few queries and events")
     parser.add_argument("--only", default=",".join(PARTS), help="names of parts, with commas")
     parser.add_argument("--streams", default=",".join(PROGRAMS), help="names of streams of sets, with commas")
     parser.add_argument("--queries", default=",".join(map(str, QUERIES)), help="sizes of sets, with commas")
@@ -152,7 +152,7 @@ def main() -> None:
     streams, queries = tuple(given.streams.split(",")), tuple(map(int, given.queries.split(",")))
     asked = Asked(streams, queries, given.events, out=given.out)
     if given.quick:
-        asked = Asked((GENERATED,), (200,), 3_000, quick=True, out=given.out)
+        asked = Asked((GENERATED,), (60,), 1_200, quick=True, out=given.out)
     console = Console(width=160)
     for part in given.only.split(","):
         for table in PARTS[part](asked):

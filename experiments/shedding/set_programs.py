@@ -82,6 +82,12 @@ class SharingOtherwise(QuerySet):
         """As ``match_within``, with this purse."""
         return self._within(self._running.fresh(lambda: purse), events, {})
 
+    def exact(self, events: Any) -> tuple[SetRecord, int]:
+        """What the exact run does, and its run-steps: births of templates, but no looks at what dominates what."""
+        purse = Purse(Load(Budget(100.0, "%"), audit=0.0))
+        record = self.match_by(purse, events).record()
+        return record, record.work - sum(int(one.arena.on_passes) for one in purse.accounts)
+
 
 class EqualPurse(Purse):
     """Gives all engines equal parts, or parts in proportion to numbers, of the same run-steps; they do not move.
@@ -144,8 +150,7 @@ class Measured:
         begun = time.process_time()
         found = self.desk.match(workload.now)
         self.exact_seconds = time.process_time() - begun
-        whole = self.desk.match_within(workload.now, "100%", audit=0).record()
-        self.exact_steps = whole.work
+        whole, self.exact_steps = self.desk.exact(workload.now)
         self.weights = {query.id: query.weight for query in whole.queries if query.part is not None}
         parts = pd.Series([query.part for query in whole.queries if query.part is not None])
         self.sizes: dict[str, int] = parts.value_counts().to_dict()

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from acep_approx.arrays import Floats, Ints, extended
+from acep_approx.automaton.automaton import START
 from acep_approx.engines.batches import Grouped, RunEvents
 from acep_approx.engines.runs.tables import RunTables
 from acep_approx.kernels.runs import expected as kernel
@@ -98,6 +99,7 @@ class WorkMeter:
             for name in (held | bound.get(pool.state, set())) & numbers.keys():
                 self._counted[numbers[name], place] = 1.0
         self._seen = kernel.Seen(np.zeros(0, np.int64), np.zeros(0))
+        self._begun = np.zeros(0, np.int64)
         self._asked: kernel.Asked
         self._tests = np.zeros((0, len(tables.pools)), np.int64)
 
@@ -114,7 +116,19 @@ class WorkMeter:
             self._seen = kernel.Seen(extended(self._seen.last, room, NEVER), counts)
         if size:
             kernel.count_recent(events.slot, events.tick, events.cls, self._asked, self._seen, logs)
-        return Measured(self._tests[events.cls], logs.reshape(size, variables) @ self._counted)
+        tests = self._tests[events.cls]
+        if slots > len(self._begun):
+            self._begun = extended(self._begun, max(slots, 2 * len(self._begun)), NEVER)
+        begins = np.flatnonzero(tests[:, START])
+        np.maximum.at(self._begun, events.slot[begins], events.tick[begins])
+        return Measured(tests, logs.reshape(size, variables) @ self._counted)
+
+    def begun(self, slots: Ints) -> Ints:
+        """The tick of the last event of each key that begins a run if none is shed; ``NEVER`` where there was none."""
+        found = np.full(len(slots), NEVER)
+        known = slots < len(self._begun)
+        found[known] = self._begun[slots[known]]
+        return found
 
     def _know_classes(self) -> None:
         """Look up what classes of events do, where some were found since."""
@@ -132,7 +146,7 @@ class WorkMeter:
 
     def snapshot(self) -> list[list[float]]:
         """What must be kept to go on elsewhere, as JSON."""
-        return [self._seen.last.tolist(), self._seen.counts.tolist()]
+        return [self._seen.last.tolist(), self._seen.counts.tolist(), self._begun.tolist()]
 
     def restore(self, saved: list[list[float]]) -> None:
         """Go on from what ``snapshot`` gave.
@@ -146,6 +160,8 @@ class WorkMeter:
         check("counts", good=len(counts) == len(last) * len(self._letters) and bool((counts >= 0).all()))
         check("counts", good=bool(np.isfinite(counts).all()))
         self._seen = kernel.Seen(last, counts)
+        self._begun = np.array(saved[2] if len(saved) > 2 else [], np.int64)  # states of before have none
+        check("begun", good=bool(((self._begun == NEVER) | (abs(self._begun) <= TICK)).all()))
 
 
 class ExpectedWork:
