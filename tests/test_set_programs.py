@@ -147,3 +147,14 @@ def test_a_template_without_a_key_learns_from_events_that_have_one() -> None:
     known = desk.train(past)
     assert len(known) == 1
     assert desk.match_within(past, "40%", history=known).rows > 0
+
+
+def test_queries_that_share_their_runs_learn_apart() -> None:
+    """What one class of queries is shown is not taken for that of another one."""
+    desk, past = SharingOtherwise(output="points"), hot_stream(900, 1)
+    rows = [{"k": number % 2, "length": (20, 40)[number // 2 % 2]} for number in range(40)]
+    desk.add_many(HOT.replace("a.x >= :least AND ", "").replace("WITHIN 60", "WITHIN :length"), rows, id="hot")
+    known = desk.train(past)
+    (learned,) = known._learned.values()
+    assert learned.steps_per_event_ * len(past) < 20 * desk.exact(past)[1]
+    assert desk.match_within(past, "30%", history=known, audit=0).rows > 0.3 * desk.match(past).rows

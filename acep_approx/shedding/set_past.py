@@ -74,6 +74,7 @@ class Recorder(Shedder):
         super().begin_pairs(events, whose, pairs, asked)
         if pairs is None or asked is None:
             return
+        whose = np.where(whose < 0, pairs.slot, whose)  # of queries that share their runs
         self.pairs += len(whose)
         self.births += self._births_of(pairs)
         if not self._names:

@@ -495,6 +495,11 @@ class Shedding:
         return max(self.tokens + min(self.audit_tokens, 0.0), 0.0)
 
     @property
+    def usual_price(self) -> float:
+        """The price where as much is left as should be: that of an event follows what is left there."""
+        return self.allowance.price * self.factor
+
+    @property
     def held_back(self) -> float:
         """Run-steps that should be left: below that the price rises."""
         return max(self.allowance.reserve, self.allowance.reserve_share * self.granted, 1e-9)
