@@ -279,7 +279,9 @@ class Purse:
         """What came of an engine since parts moved last; where prices are not learned, by its weight alone."""
         work, granted, shed = self._stands(one)
         known = one.shedder.load.history if self._all_learned else None
-        price = one.weight / one.part if known is None else one.weight * known.prices_.marginal(one.shedder.arena.usual_price)
+        price = one.weight / one.part
+        if known is not None:
+            price = one.weight * known.prices_.marginal(one.shedder.arena.usual_price)
         done, bound = work - one.work, granted - one.granted
         price *= shed > one.shed or ROOM * done > bound  # pairs are not even tried where nothing is left
         return Need(one.size, one.part, done, bound, price)
