@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Protocol
 
 from acep_approx.arrays import Floats, Ints
+from acep_approx.engines.batches import Grouped
 from acep_approx.engines.runs.load_shedder import LoadShedder
 from acep_approx.events.stream import EventBatch
 from acep_approx.matching.stream_batch import StreamBatch
@@ -24,8 +25,16 @@ class EngineShedder(LoadShedder, Protocol):
     Where an engine runs pairs of events and queries, ``begin_pairs`` stands for ``begin_piece``.
     """
 
-    def begin_pairs(self, events: int, whose: Ints, pairs: StreamBatch | None = None) -> None:
-        """So many events of the stream come, as pairs that are ``whose``: each is granted for once, in equal parts."""
+    def begin_pairs(
+        self, events: int, whose: Ints, pairs: Grouped | None = None, asked: StreamBatch | None = None
+    ) -> None:
+        """So many events of the stream come, as pairs that are ``whose``: each is granted for once.
+
+        ``asked``: what the pairs ask of events, as columns.
+        """
+
+    def begun(self, slots: Ints) -> Ints | None:
+        """The tick of the last event that begins a run of each slot if none is shed; None where nobody asks for it."""
 
     def know_window(self, window: int) -> None:
         """The longest window of the queries that are keys, in ticks, is known now."""

@@ -22,7 +22,7 @@ from acep_approx.budget.ledger import Piece
 from acep_approx.events.stream import EventBatch
 from acep_approx.kernels.runs.scores import LOG_SLOT
 from acep_approx.ranges import COUNT, TICK, finite, number_in
-from acep_approx.shedding.load import Load
+from acep_approx.shedding.load import Load, full_work_unknown
 from acep_approx.shedding.metrics import shed_table, windows_of_slots
 from acep_approx.shedding.shedder import Shedder
 from acep_approx.shedding.splitting import ALMOST_ALL, ROOM, Need, towards_one_price
@@ -174,7 +174,7 @@ class Purse:
             ``ACEP-U034``: a share of a full work that nobody knows; ``ACEP-U032``: a policy that needs a history;
             ``ACEP-U073``: runs that never end.
         """
-        knows = self.load.full_work is not None or bool(self.histories)  # of some, for others it is about the same
+        knows = self.load.full_work is not None or self.histories is not None
         for plan in plans:
             is_known = self.histories is not None and plan.fingerprint() in self.histories
             own = replace(self.load, full_work=1.0) if knows else self.load
@@ -221,7 +221,15 @@ class Purse:
             What a match point of it counts for, beside those of other engines.
         instead_of : Shedder, optional
             An engine whose part it gets; that one leaves.
+
+        Raises
+        ------
+        UsageError
+            ``ACEP-U034``: a share of a full work that no history knows of any engine.
         """
+        budget = self.load.budget
+        if budget.unit == "%" and not budget.is_unlimited and self.load.full_work is None and not self.histories:
+            raise full_work_unknown(budget)  # of some is enough: for others it is about the same
         if shedder in self.accounts:
             self.accounts[shedder].weight = weight
             return
@@ -328,7 +336,9 @@ class Purse:
         """What came of an engine since parts moved last; where prices are not learned, by its weight alone."""
         work, granted, shed = self._stands(one)
         known = one.shedder.load.history if self._all_learned else None
-        price = one.weight / one.part if known is None else one.weight * known.prices_.marginal(one.shedder.arena.price)
+        price = one.weight / one.part
+        if known is not None:
+            price = one.weight * known.prices_.marginal(one.shedder.arena.usual_price)
         done, bound = work - one.work, granted - one.granted
         price *= shed > one.shed or ROOM * done > bound  # pairs are not even tried where nothing is left
         return Need(one.size, one.part, done, bound, price)
@@ -369,12 +379,11 @@ class Purse:
         return min(budget.amount / total, 1.0) if budget.unit == "steps/event" and total else None
 
     def _know_sizes(self) -> None:
-        """Find out what exact runs take: as histories say, or as was given for all; else all are alike."""
+        """Find out what exact runs take: as events tell, or histories, or as was given for all; else all are alike."""
         accounts, given = list(self.accounts.values()), self.load.full_work
         found = [one for one in accounts if one.shedder.load.history is not None]
         for one in found:
-            size = replace(one.shedder.load, full_work=None).steps_per_event
-            one.size = max(size or 0.0, LEAST_AMOUNT)
+            one.size = max(_present(one.shedder) or 0.0, LEAST_AMOUNT)
         others = [one for one in accounts if one.shedder.load.history is None]
         rest = math.fsum(one.size for one in found) / len(found) if found else 1.0
         for one in others:
@@ -562,6 +571,14 @@ def _foreseen(one: Account, share: float | None) -> Need:
     learned = known.prices_.price(mine * one.shedder.load.ratio)
     price = one.weight * known.prices_.marginal(learned) if mine < 1 else 0.0
     return Need(one.size, one.part, 1.0, max(mine, 1.0), price)
+
+
+def _present(shedder: Shedder) -> float | None:
+    """Run-steps per event of the exact run, of the events so far if these tell; in numbers that no split changes."""
+    known = replace(shedder.load, full_work=None).steps_per_event
+    if shedder.exact_work is not None and shedder.metrics.pieces:
+        known = shedder.full_work()
+    return None if known is None else float(f"{known:.6g}")
 
 
 def _sizes(accounts: Sequence[Account]) -> Floats:

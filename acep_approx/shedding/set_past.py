@@ -13,9 +13,11 @@ import numpy as np
 import pyarrow as pa
 
 from acep_approx.arrays import Ints
+from acep_approx.automaton.automaton import START
 from acep_approx.budget.audit import mixed
 from acep_approx.budget.budget import Budget
 from acep_approx.engines.batches import Grouped
+from acep_approx.engines.runs.expected_work import WorkMeter
 from acep_approx.events.columns import to_arrow
 from acep_approx.events.reading.widening import one_table
 from acep_approx.events.stream import EventBatch
@@ -45,8 +47,8 @@ class Recorder(Shedder):
     ----------
     shown : list of pyarrow.RecordBatch
         Events, or pairs.
-    pairs : int
-        How many in all.
+    pairs, births : int
+        How many in all, and how many of them are tries to begin a run.
     window : int
         The longest of its queries, in ticks; 0: that of the plan.
     """
@@ -54,9 +56,9 @@ class Recorder(Shedder):
     def __init__(self, *args: Any, **how: Any) -> None:
         super().__init__(*args, **how)
         self.shown: list[pa.RecordBatch] = []
-        self._ticks: list[Ints] = []
+        self._pairs_shown: list[Grouped] = []
         self._kept: list[Ints] = []
-        self.pairs = self.window = 0
+        self.pairs = self.births = self.window = 0
         self._share = WHOLE
         self._names: tuple[str, ...] = ()
 
@@ -65,31 +67,41 @@ class Recorder(Shedder):
         super().begin_piece(batch, events)
         self.shown.append(batch.data)
 
-    def begin_pairs(self, events: int, whose: Ints, pairs: StreamBatch | None = None) -> None:
+    def begin_pairs(
+        self, events: int, whose: Ints, pairs: Grouped | None = None, asked: StreamBatch | None = None
+    ) -> None:
         """Keep pairs."""
-        super().begin_pairs(events, whose, pairs)
-        if pairs is None:
+        super().begin_pairs(events, whose, pairs, asked)
+        if pairs is None or asked is None:
             return
+        whose = np.where(whose < 0, pairs.slot, whose)  # of queries that share their runs
         self.pairs += len(whose)
+        self.births += self._births_of(pairs)
         if not self._names:
             schema, roles = self._columns
             self._names = Execution(self.plan, output=POINTS).bind(schema, roles).columns
         at = np.flatnonzero(mixed(np.int64(1), whose) < self._share)
         places = to_arrow(at)
-        own = {name: pairs.column(name) for name in self._names if name != NUMBER}
+        own = {name: asked.column(name) for name in self._names if name != NUMBER}
         columns = {NUMBER: to_arrow(whose[at])} | {name: column.take(places) for name, column in own.items()}
         self.shown.append(pa.RecordBatch.from_pydict(columns))
-        self._ticks.append(pairs.ticks[at])
+        self._pairs_shown.append(_some(pairs, at))
         self._kept.append(whose[at])
         if sum(map(len, self._kept)) > MOST_PAIRS:
             self._keep_fewer()
+
+    def _births_of(self, pairs: Grouped) -> int:
+        """How many of them are tries to begin a run."""
+        tables = self.arena.tables
+        begins = np.array([START in tables.tested(mask) for mask in tables.classes], np.int64)
+        return int(begins[pairs.cls].sum())
 
     def _keep_fewer(self) -> None:
         self._share //= 2
         for number, whose in enumerate(self._kept):
             at = np.flatnonzero(mixed(np.int64(1), whose) < self._share)
             self.shown[number] = self.shown[number].take(to_arrow(at))
-            self._ticks[number], self._kept[number] = self._ticks[number][at], whose[at]
+            self._pairs_shown[number], self._kept[number] = _some(self._pairs_shown[number], at), whose[at]
 
     def know_window(self, window: int) -> None:
         """The longest window of its queries."""
@@ -107,7 +119,8 @@ class Recorder(Shedder):
             plan = replace(plan, query=query)
         table = one_table(self.shown)
         if self.charges_births:
-            table = table.take(to_arrow(np.argsort(np.concatenate(self._ticks), kind="stable")))
+            ticks = np.concatenate([some.tick for some in self._pairs_shown])
+            table = table.take(to_arrow(np.argsort(ticks, kind="stable")))
         # a column that another query of the set asks for is not among those that this engine is shown
         columns = {name: getattr(roles, name) for name in ("time", "type", "start", "key")}
         named: dict[str, Any] = {name: column for name, column in columns.items() if column in table.column_names}
@@ -115,10 +128,29 @@ class Recorder(Shedder):
             named["unit"] = roles.unit
         known = HistoryGraph(CompiledQuery(plan), gap=gap)
         known.fit(table, **named)
-        if self.charges_births:  # so far it knows run-steps per pair, without births
-            listing, done = known.steps_per_event_ * self.pairs, self._seen[1] / replace(self.load, history=known).ratio
-            known.steps_per_event_ = max(listing, done) / max(self._events, 1)
+        if self.charges_births:
+            self._tell_of_all(known)
         return known
+
+    def _tell_of_all(self, known: HistoryGraph) -> None:
+        """Let a history know the run-steps of an event: so far it knows those of a pair, without births.
+
+        There, the window of each query was the longest of them. So what is expected of the pairs is held against what
+        they took.
+        """
+        load = replace(self.load, history=known, full_work=None)
+        law = load.law
+        known.steps_per_event_ = self._seen[1] / load.ratio / max(self._events, 1)
+        if known.work_ is None or law is None:
+            return
+        meter = WorkMeter(self.arena.tables, known.window)
+        expected = sum(float(law.steps(meter.measure(some)).sum()) for some in self._pairs_shown)
+        expected *= self.pairs / sum(map(len, self._kept))
+        known.work_ = known.work_.with_births((self._seen[1] - self.births) / expected if expected > 0 else 1.0)
+
+
+def _some(pairs: Grouped, at: Ints) -> Grouped:
+    return Grouped(*(column[at] for column in vars(pairs).values()))
 
 
 class RecordingPurse(Purse):

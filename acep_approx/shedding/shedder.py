@@ -13,11 +13,12 @@ import pyarrow as pa
 from acep_approx.arrays import Floats, Ints
 from acep_approx.budget.audit import AuditCells, AuditSample, RecallEstimate
 from acep_approx.budget.budget import Budget, granted_beside
-from acep_approx.budget.evidence import Expected
+from acep_approx.budget.evidence import Evidence, Expected
 from acep_approx.budget.ledger import Piece
 from acep_approx.engines.batches import Grouped, RunEvents
 from acep_approx.engines.progress import RunProgress
-from acep_approx.engines.runs.expected_work import ExpectedWork
+from acep_approx.engines.runs.expected_work import ExpectedWork, WorkMeter
+from acep_approx.engines.runs.first_pools import FirstPools
 from acep_approx.engines.runs.lineage import Hits
 from acep_approx.engines.runs.load_shedder import WHOLE_BATCH, CallOrder, HoldsTexts
 from acep_approx.engines.runs.shedding import Shedding, type_too_late
@@ -32,7 +33,7 @@ from acep_approx.learning.learner import Learner
 from acep_approx.learning.online import Observer, OnlineLearning, RecordedLearning
 from acep_approx.matching.stream_batch import StreamBatch
 from acep_approx.planning.planner import Plan
-from acep_approx.ranges import finite
+from acep_approx.ranges import COUNT, finite, number_in
 from acep_approx.shedding.by_query import PointsByQuery
 from acep_approx.shedding.exact_audit import ExactAudit, estimated
 from acep_approx.shedding.load import (
@@ -128,7 +129,7 @@ class Shedder:
         self._rate = 0.0  # run-steps per event of the stream
         self._seen = (0, 0)  # relevant events and run-steps at the end of the last piece
         self._on_passes = 0.0  # run-steps that choosing among runs had taken by then
-        self._events = 0
+        self._events = self._pairs = 0
         self.seconds = 0.0  # that its pieces took, since it was made
         self._of_piece = 0.0  # run-steps per event of this piece
         self.exact_work: ExpectedWork | None = None
@@ -177,8 +178,10 @@ class Shedder:
     def _measure_by(self, tables: RunTables) -> None:
         """Let shares be of the present load, where it can be told from the events."""
         law, full = self.load.law, self.load.steps_per_event
-        if self.load.budget.unit == "%" and law is not None and full and not self.charges_births:
-            self.exact_work = ExpectedWork(tables, law, full)
+        if self.load.budget.unit == "%" and law is not None and full:
+            known, pools = self.load.history, None if self.charges_births else FirstPools(tables)
+            window = known.window if known is not None and self.charges_births else tables.window
+            self.exact_work = ExpectedWork(WorkMeter(tables, window), law, full, pools)
 
     def _choose_cells(self, window: int, *, learns: bool, has_cohort: bool) -> float:
         """Choose what is audited, and how; gives the share of the budget that is not the run's."""
@@ -249,6 +252,8 @@ class Shedder:
             return  # it is looked up when the columns are known, or when a batch comes
         self.arena.grant(self._rate * self._waiting)
         self._waiting = 0
+        if full_work is not None:
+            self.exact_work = None  # it was said
         if self.exact_work is not None and taken.steps_per_event:
             self.exact_work.usual = taken.steps_per_event
         allowance, price = spending(self.load, self.arena.allowance, self.explores), learned_price(self.load)
@@ -342,19 +347,39 @@ class Shedder:
         self.arena.stands_for = stands_for[places]
         self._waiting += int(arrived[-1:].sum() - stands_for.sum())
 
-    def begin_pairs(self, events: int, whose: Ints, pairs: StreamBatch | None = None) -> None:  # noqa: ARG002
-        """So many events of the stream come, as pairs of queries: each is granted for once, by all in equal parts.
+    def begin_pairs(
+        self,
+        events: int,
+        whose: Ints,
+        pairs: Grouped | None = None,
+        asked: StreamBatch | None = None,  # noqa: ARG002
+    ) -> None:
+        """So many events of the stream come, as pairs of queries: each is granted for once.
+
+        By all pairs in equal parts, or, where that can be told, by what they take in the exact run.
 
         ``whose``: the number of the query of each pair, -1 where nobody knows; ``pairs``: None where there are none.
         """
         self._order.check("begin_piece")
-        self._waiting += events
         self._whose = whose
+        self._pairs += len(whose)
+        if self.exact_work is not None:
+            if pairs is not None:
+                self.arena.stands_for = self.exact_work.of(pairs)
+            return
+        self._waiting += events
         if len(whose):
             self.arena.stands_for = np.ones(len(whose))
             if self._rate > 0:
                 self.arena.rate = self._rate * self._waiting / len(whose)
             self._waiting = 0
+
+    def begun(self, slots: Ints) -> Ints | None:
+        """The tick of the last event that begins a run of each slot if none is shed.
+
+        None where it does not matter: what is granted does not hang on which slots there are.
+        """
+        return None if self.exact_work is None else self.exact_work.meter.begun(slots)
 
     def know_window(self, window: int) -> None:
         """The longest window of the queries that are keys is known now: what is audited lies in cells of four."""
@@ -491,7 +516,7 @@ class Shedder:
         if self.keeps_metrics:
             so_far, by_query = self.metrics.snapshot(self.cells), self.by_query.snapshot()
             has = {"amount": self.load.budget.amount, "full_work": self.load.full_work, "part": self.part}
-            saved |= {"has": has, "so_far": so_far, "by_query": by_query}
+            saved |= {"has": has, "so_far": so_far, "by_query": by_query, "pairs": self._pairs}
         if self.observer is None:
             return saved
         return {**saved, "prices": None if self.observer.has_rescored else self._prices}  # None: of no version
@@ -506,6 +531,7 @@ class Shedder:
             self.take(Budget(has["amount"], self.load.budget.unit), has["full_work"])
             self.metrics.restore(saved["so_far"])
             self.by_query.restore(saved["by_query"])
+            self._pairs = number_in("pairs", saved.get("pairs", 0), 0, COUNT)  # states of before do not know it
         if "beside" in saved:
             self.beside.restore(saved["beside"])
         if self.online is not None and "online" in saved:
@@ -544,7 +570,17 @@ class Shedder:
         if self.exact_audit is not None:
             return estimated(self.metrics.found, self._events, self.exact_audit, self._expected())
         known, sample = self.beside.recall(self.metrics.found), self.audited()
-        return sample.estimate() if known is None and sample is not None else known
+        return self._by_marks(sample) if known is None and sample is not None else known
+
+    def _by_marks(self, sample: AuditSample) -> RecallEstimate:
+        """By runs that were protected; of a template what the past promises speaks, too.
+
+        The past was run as if match points of all queries counted for the same.
+        """
+        past = self._expected() if self.charges_births and self.arena.weights.size == 1 else None
+        if past is None:
+            return sample.estimate()
+        return Evidence(self.metrics.found, self._pairs, past, None, sample).estimate()
 
     @property
     def _sheds_nothing(self) -> bool:

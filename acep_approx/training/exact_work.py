@@ -54,6 +54,10 @@ class ExactWork(NamedTuple):
         """That of an output that drops such runs, or does not."""
         return self.pointed if drops else self.listed
 
+    def with_births(self, times: float) -> Self:
+        """See ``WorkLaw.with_births``."""
+        return self._replace(listed=self.listed.with_births(times), pointed=self.pointed.with_births(times))
+
     def as_json(self) -> dict[str, Any]:
         """It as plain data."""
         return {"listed": astuple(self.listed), "pointed": astuple(self.pointed), "ratio": self.ratio}

@@ -15,7 +15,7 @@ held against that while the stream runs, and corrected. Source: ours.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -37,13 +37,18 @@ class WorkLaw:
     Parameters
     ----------
     factors : tuple of float
-        For each place the run-steps of an event that is tested there, for one unit.
+        For each place the run-steps of an event that is tested there, for one unit. That of the first place is 0,
+        unless a try to begin a run is a run-step.
     powers : tuple of float
         For each place by which power of the product these grow, above 0.
     """
 
     factors: tuple[float, ...]
     powers: tuple[float, ...]
+
+    def with_births(self, times: float) -> WorkLaw:
+        """The law of runs that take so many times the run-steps, and one for each try to begin a run."""
+        return replace(self, factors=(1.0, *(times * factor for factor in self.factors[1:])))
 
     def steps(self, measured: Measured) -> Floats:
         """The run-steps of each event."""
@@ -79,10 +84,12 @@ class WorkMeter:
     ----------
     tables : RunTables
         Of the query.
+    window : int, optional
+        In ticks, where it is not that of the query.
     """
 
-    def __init__(self, tables: RunTables) -> None:
-        self.tables = tables
+    def __init__(self, tables: RunTables, window: int | None = None) -> None:
+        self.tables, self.window = tables, tables.window if window is None else window
         automaton = tables.automaton
         bound: dict[int, set[str]] = {}  # by state, the variables of the steps that lead there
         self._letters: dict[str, int] = {}  # by variable, those of the events that can be bound to it, as bits
@@ -98,6 +105,7 @@ class WorkMeter:
             for name in (held | bound.get(pool.state, set())) & numbers.keys():
                 self._counted[numbers[name], place] = 1.0
         self._seen = kernel.Seen(np.zeros(0, np.int64), np.zeros(0))
+        self._begun = np.zeros(0, np.int64)
         self._asked: kernel.Asked
         self._tests = np.zeros((0, len(tables.pools)), np.int64)
 
@@ -114,7 +122,19 @@ class WorkMeter:
             self._seen = kernel.Seen(extended(self._seen.last, room, NEVER), counts)
         if size:
             kernel.count_recent(events.slot, events.tick, events.cls, self._asked, self._seen, logs)
-        return Measured(self._tests[events.cls], logs.reshape(size, variables) @ self._counted)
+        tests = self._tests[events.cls]
+        if slots > len(self._begun):
+            self._begun = extended(self._begun, max(slots, 2 * len(self._begun)), NEVER)
+        begins = np.flatnonzero(tests[:, START])
+        np.maximum.at(self._begun, events.slot[begins], events.tick[begins])
+        return Measured(tests, logs.reshape(size, variables) @ self._counted)
+
+    def begun(self, slots: Ints) -> Ints:
+        """The tick of the last event of each key that begins a run if none is shed; ``NEVER`` where there was none."""
+        found = np.full(len(slots), NEVER)
+        known = slots < len(self._begun)
+        found[known] = self._begun[slots[known]]
+        return found
 
     def tests_of(self, classes: Ints) -> Ints:
         """At how many groups of steps events of known classes are tested in each place."""
@@ -128,8 +148,8 @@ class WorkMeter:
             self._tests = np.zeros((len(classes), places), np.int64)
             for number, mask in enumerate(classes):
                 for pool in self.tables.tested(mask):
-                    self._tests[number, pool] += pool != START
-            window = min(max(self.tables.window, 0), TICK)
+                    self._tests[number, pool] += 1
+            window = min(max(self.window, 0), TICK)
             binds = [[bool(mask & letters) for letters in self._letters.values()] for mask in classes]
             self._asked = kernel.Asked(np.array(binds, np.int64).ravel(), len(self._letters), window)
 
@@ -137,7 +157,7 @@ class WorkMeter:
 
     def snapshot(self) -> list[list[float]]:
         """What must be kept to go on elsewhere, as JSON."""
-        return [self._seen.last.tolist(), self._seen.counts.tolist()]
+        return [self._seen.last.tolist(), self._seen.counts.tolist(), self._begun.tolist()]
 
     def restore(self, saved: list[list[float]]) -> None:
         """Go on from what ``snapshot`` gave.
@@ -151,6 +171,8 @@ class WorkMeter:
         check("counts", good=len(counts) == len(last) * len(self._letters) and bool((counts >= 0).all()))
         check("counts", good=bool(np.isfinite(counts).all()))
         self._seen = kernel.Seen(last, counts)
+        self._begun = np.array(saved[2] if len(saved) > 2 else [], np.int64)  # states of before have none
+        check("begun", good=bool(((self._begun == NEVER) | (abs(self._begun) <= TICK)).all()))
 
 
 LEAST_BLOCK, MOST_BLOCK, PART = 64, 8192, 16
@@ -290,11 +312,13 @@ class ExpectedWork:
 
     Parameters
     ----------
-    tables : RunTables
+    meter : WorkMeter
         Of the run that sheds.
     law : WorkLaw
     usual : float
         Run-steps that an event is taken to bring.
+    pools : FirstPools, optional
+        What the law is corrected by.
 
     Attributes
     ----------
@@ -304,12 +328,12 @@ class ExpectedWork:
         None: there is nothing to correct the law by.
     """
 
-    def __init__(self, tables: RunTables, law: WorkLaw, usual: float) -> None:
-        self.meter, self.law, self.usual = WorkMeter(tables), law, usual
+    def __init__(self, meter: WorkMeter, law: WorkLaw, usual: float, pools: FirstPools | None = None) -> None:
+        self.meter, self.law, self.usual = meter, law, usual
         self.steps = 0.0
-        pools = FirstPools(tables)
-        self.pools = pools if pools.places else None
-        self._correction = Correction(len(tables.pools), pools.places, usual)
+        self.pools = pools if pools is not None and pools.places else None
+        places = () if self.pools is None else self.pools.places
+        self._correction = Correction(len(meter.tables.pools), places, usual)
         self._by_place: list[Floats] = []  # of the events of this piece
 
     def of(self, events: Grouped) -> Floats:

@@ -22,7 +22,7 @@ from acep_approx.kernels.runs import records
 from acep_approx.kernels.runs import sample as kernel_sample
 from acep_approx.kernels.runs import scores as kernel
 from acep_approx.kernels.runs.pools import NEVER, seed_word
-from acep_approx.ranges import HIGHEST, LOWEST, check, number_in
+from acep_approx.ranges import HIGHEST, LOWEST, check, finite, number_in
 
 if TYPE_CHECKING:
     from history.coverage.group_covers import GroupCovers
@@ -104,6 +104,8 @@ class Shedding:
         Run-steps granted for an event: those of the allowance, unless events come as pairs.
     tokens, audit_tokens, pass_tokens : float
         Run-steps of these that are left: for tests, for tests of runs that would have been shed, for passes over pools.
+    birth_tokens : float
+        Run-steps that are left for births that are run-steps.
     on_passes : float
         Run-steps that passes over pools took.
     price : float
@@ -127,6 +129,7 @@ class Shedding:
     granted, on_passes, rate = Real(kernel.GRANTED), Real(kernel.PASSES), Real(kernel.RATE)
     tokens, audit_tokens, pass_tokens = Real(kernel.TOKENS), Real(kernel.AUDIT_TOKENS), Real(kernel.PASS_TOKENS)
     price, factor = Real(kernel.PRICE_NOW), Real(kernel.FACTOR)
+    birth_tokens = Real(kernel.BIRTH_TOKENS)
     untested, broken, stamp = Whole(kernel.UNTESTED), Whole(kernel.BROKEN), Whole(kernel.STAMP)
     _sampled_words, _sample_share = Whole(kernel.SAMPLED), Whole(kernel.SAMPLE)
     _audit_share = Real(kernel.AUDIT_SHARE)
@@ -401,9 +404,10 @@ class Shedding:
 
     def _lay_out_again(self, tables: RunTables) -> None:
         """Lay the arena out anew, and keep what was counted."""
-        arena, share, shares = self._arena(), self._sample_share, self._shares.copy()
+        arena, births, share, shares = self._arena(), self.birth_tokens, self._sample_share, self._shares.copy()
         self._lay_out(tables)
         self._restore_arena(arena)
+        self.birth_tokens = births
         self._sample_share, self._shares[:] = share, shares
 
     @property
@@ -497,6 +501,11 @@ class Shedding:
         return max(self.tokens + min(self.audit_tokens, 0.0), 0.0)
 
     @property
+    def usual_price(self) -> float:
+        """The price where as much is left as should be: that of an event follows what is left there."""
+        return self.allowance.price * self.factor
+
+    @property
     def held_back(self) -> float:
         """Run-steps that should be left: below that the price rises."""
         return max(self.allowance.reserve, self.allowance.reserve_share * self.granted, 1e-9)
@@ -511,7 +520,7 @@ class Shedding:
     def snapshot(self) -> dict[str, Any]:
         """What must be kept to go on elsewhere, as JSON."""
         latest = [] if self.words[kernel.UNKNOWN] else self._latest.tolist()
-        return {"layout": LAYOUT, "arena": self._arena(), "latest": latest}
+        return {"layout": LAYOUT, "arena": self._arena(), "latest": latest, "births": self.birth_tokens}
 
     def restore(self, saved: dict[str, Any]) -> None:
         """Go on from what ``snapshot`` gave, after ``bind``: with other worths or another allowance, as may be."""
@@ -520,6 +529,8 @@ class Shedding:
         for number in (*saved["arena"], *latest):
             number_in("arena", number, LOWEST, HIGHEST + 1)
         self._restore_arena(saved["arena"])
+        self.birth_tokens = saved.get("births", 0.0)  # states of before have none
+        finite("births", self.birth_tokens)
         floats = self.words[list(KEPT[: KEPT.index(kernel.UNTESTED)])].view(np.float64)
         check("arena", good=np.isfinite(floats).all() and (self.counts >= 0).all() and (self._looks >= 0).all())
         if len(latest) == len(self._latest):

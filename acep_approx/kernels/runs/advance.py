@@ -35,12 +35,16 @@ from acep_approx.kernels.runs.pools import (
 from acep_approx.kernels.runs.records import Arena, Batch, Event, Keys, Lanes, Lineage, Pools, Program, RunBlock
 from acep_approx.kernels.runs.sample import AT_ONCE, lacks_sample_room, note_left_out
 from acep_approx.kernels.runs.scores import (
+    BIRTH_TOKENS,
+    BORN_FROM,
+    BORN_IN,
     SAMPLE,
     SAMPLE_ENTRY,
     SAMPLE_NOW,
     UNTESTED,
     charge,
     left,
+    left_for_births,
     note_lost,
 )
 from acep_approx.kernels.runs.vm import BLOCK
@@ -135,6 +139,17 @@ def note_gone(program: Program, pools: Pools, lanes: Lanes, block: RunBlock) -> 
 
 
 @inline
+def note_birth(program: Program, pools: Pools, shedding: Arena, source: int) -> None:
+    """Note where the run that is begun will stand: where it is refused at once, it was a look and no run-step."""
+    tables, shed = program.tables, shedding.words
+    if tables[source + at.SOURCE_COUNT] == 1:
+        step = program.shape[at.STEPS] + tables[source + at.SOURCE_FIRST] * at.STEP
+        shed[BORN_IN] = tables[step + at.STEP_TARGET]
+        shed[BORN_FROM] = pools.table[shed[BORN_IN] * POOL + RUNS]
+    shedding.floats[BIRTH_TOKENS] -= 1.0
+
+
+@inline
 def try_source(
     control: Ints,
     program: Program,
@@ -149,7 +164,7 @@ def try_source(
     tables, table, p = program.tables, pools.table, program.tables[source + at.SOURCE_POOL] * POOL
     runs, is_charged = table[p + CHILDREN], tables[source + at.SOURCE_CHARGED]
     if shedding is not None and p == 0 and is_charged:  # births get what the runs have left
-        allowed = control[at.OFFSET] + int(left(shedding.floats))
+        allowed = control[at.OFFSET] + int(left_for_births(shedding))
         shedding.words[UNTESTED] += max(runs - allowed, 0) if control[at.OFFSET] == 0 else 0
         if runs > allowed:
             note_lost(shedding, event, event.start)
@@ -184,6 +199,8 @@ def try_source(
         block = find_block(program, pools, lanes, shedding, event, source, control[at.OFFSET], n)
         if block.n == 0:
             break
+        if shedding is not None and p == 0 and is_charged:
+            note_birth(program, pools, shedding, source)
         if run_block(control, program, pools, lanes, lineage, shedding, event, block):
             return at.TOO_LARGE
         control[at.CALLED] = 0

@@ -35,7 +35,7 @@ from acep_approx.kernels.runs.pools import (
 from acep_approx.kernels.runs.records import Arena, Batch, Event, Keys, Lineage, Pools, Program
 from acep_approx.kernels.runs.sample import choose_event
 from acep_approx.kernels.runs.saved import load_runs, save_runs, save_words
-from acep_approx.kernels.runs.scores import TREES, mark_of_event, note_context, note_pace, note_weight
+from acep_approx.kernels.runs.scores import BORN_IN, TREES, mark_of_event, note_context, note_pace, note_weight
 from acep_approx.kernels.runs.weighing import find_newest
 
 TESTING = 1
@@ -80,6 +80,7 @@ def write_scalars(batch: Batch, program: Program, pools: Pools, keys: Keys, even
 @inline
 def begin_shedding(control: Ints, program: Program, pools: Pools, shedding: Arena, event: Event) -> None:
     """Make room for the event, and note what its runs inherit."""
+    shedding.words[BORN_IN] = -1
     note_pace(shedding, event)
     note_weight(shedding, event)
     if shedding.words[TREES] > 0:

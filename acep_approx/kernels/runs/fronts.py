@@ -33,7 +33,10 @@ from acep_approx.kernels.runs.records import Arena, Event, Front, Pools, Program
 from acep_approx.kernels.runs.scores import (
     ADMITTED,
     AUDITED,
+    BIRTH_TOKENS,
     BORN,
+    BORN_FROM,
+    BORN_IN,
     DOMINATED,
     DOMINATED_SHARE,
     LOG_BIRTHS,
@@ -244,6 +247,16 @@ def looks_for_dominated(program: Program, shedding: Arena, pool: int) -> bool:
     return bool(share == 0.0 or shedding.floats[PRICE] > 0.0 or shed[MOST_RUNS] >= 0)
 
 
+@inline
+def pay_back(control: Ints, shedding: Arena) -> None:
+    """A birth that was a run-step is refused: it was no more than a look."""
+    worth = shedding.floats
+    control[at.DONE_STEPS] -= 1
+    worth[TOKENS] += 1.0 - LOOK
+    worth[BIRTH_TOKENS] += 1.0 - LOOK
+    worth[PASSES] += LOOK
+
+
 @called
 def admit(control: Ints, program: Program, pools: Pools, shedding: Arena, event: Event, pool: int) -> int:
     """Shed children that are not worth the price, alone or beside a better run; returns where the others end."""
@@ -262,6 +275,8 @@ def admit(control: Ints, program: Program, pools: Pools, shedding: Arena, event:
             is_full = shed[MOST_RUNS] >= 0 and live + end - children >= shed[MOST_RUNS]
             if is_full or (score < price and words[mark] == NORMAL):
                 entry = refuse(control, pools, shedding, event, pool, end, MOST if is_full else LOW_PRICE)
+                if pool == shed[BORN_IN] and child >= shed[BORN_FROM]:
+                    pay_back(control, shedding)
                 if entry >= 0:
                     log_score(shedding, entry, score, price, covered)
                 continue

@@ -53,6 +53,7 @@ from acep_approx.kernels.runs.vm import NULL
     ELASTICITY,
     MOST_PRICE,
     WEIGHT_NOW,
+    BIRTH_TOKENS,
     MOST_RUNS,
     AUDIT,
     EPOCH,
@@ -99,15 +100,18 @@ from acep_approx.kernels.runs.vm import NULL
     FLAG,
     AGAIN,
     LOOKS,
+    BORN_IN,
+    BORN_FROM,
     EDGE,
-) = range(67)
-"""The first twenty are floating point. ``RATE``: run-steps granted per event; ``TOKENS``: what is left of them for
+) = range(70)
+"""The first twenty-one are floating point. ``RATE``: run-steps granted per event; ``TOKENS``: what is left of them for
 tests, ``PASS_TOKENS`` for passes, ``AUDIT_TOKENS`` for runs that are only followed to estimate recall (below 0: lent by
 the others, so that the price does not rise while there is an audit); ``PASSES``: those spent on passes; ``RESERVE``:
 below 0: the price stays as it is; ``DOMINATED_SHARE``: what is left of the score of a run that another of its pool
 dominates; ``ELASTICITY``: by which power of what is left the price changes; ``MOST_PRICE``: no run is worth more;
-``WEIGHT_NOW``: what a match point of the current key counts for; ``MOST_RUNS``: -1 for none; ``AUDIT``: which coins, of
-2**31, are protected; the parts of the arena by where they begin; ``BY_GROUP``: whether groups cover each other: then
+``WEIGHT_NOW``: what a match point of the current key counts for; ``BIRTH_TOKENS``: what may be spent on births that are
+run-steps; ``MOST_RUNS``: -1 for none; ``AUDIT``: which coins, of 2**31,
+are protected; the parts of the arena by where they begin; ``BY_GROUP``: whether groups cover each other: then
 ``LATEST`` has the latest start of a kept run of each, unless that is ``UNKNOWN``, and ``COVERS_OF_GROUP`` says where
 the covers of each begin; ``STAMP``: of the features by which groups are told apart; ``WORTH``: how often runs were
 scored anew; ``REFUSED``: tick at which a run was shed last; ``BEGUN``: tick of the first event; ``UNTESTED``: tests
@@ -115,7 +119,9 @@ left out; ``BROKEN``: protected runs shed for the bound; ``SAMPLE``: at which ev
 written down, and ``SAMPLE_SHARES`` per pool at which those that bring a run there; ``SAMPLED``: words written so far;
 ``TREES``: those of the context, 0: none, and ``CONTEXT_NOW``: what they say of the current event;
 ``FLAG``: which column behind the mark says whether a run is dominated, -1: none; ``AGAIN``: whether events are run
-once more, each at the price that is given with it; ``LOOKS``: of each pool, see ``LOOK_WORDS``."""
+once more, each at the price that is given with it; ``LOOKS``: of each pool, see ``LOOK_WORDS``; ``BORN_IN`` and
+``BORN_FROM``: the pool of the run that the current event began as a run-step, -1: none, and the first place that it may
+have there."""
 LOOK_WORDS = 4
 """Of a pool: how many more times children stand for nobody there, how many times between two looks; runs that were gone
 through of late, those looked at with more weight; and how many of them went."""
@@ -168,6 +174,9 @@ ADAPT = 1.0 / 1024
 """How much of the way the price goes per event."""
 LEAST_RESERVE = 1e-6
 """Run-steps that are held back at least, also where none are granted."""
+ON_BIRTHS = 0.5
+"""Share of the budget that births take at most which are run-steps: where there are more, it depends on when an event
+comes whether it may begin a run, and the price is that of the tests."""
 HEADROOM = 16.0
 """The price rises no higher than so many times what the best run is worth."""
 IDLE, IDLE_WINDOWS = 0.5, 4
@@ -325,6 +334,15 @@ def left(worth: Floats) -> float:
 
 
 @inline
+def left_for_births(shedding: Arena) -> float:
+    """Run-steps that may be spent on births now, where these are run-steps."""
+    worth = shedding.floats
+    if shedding.words[MOST_RUNS] < 0 and worth[PRICE] > 0.0 and worth[RESERVE] >= 0.0:
+        return float(min(left(worth), max(worth[BIRTH_TOKENS], 0.0)))
+    return left(worth)
+
+
+@inline
 def charge(pools: Pools, shedding: Arena, block: RunBlock) -> None:
     """Take the tests of a block from what may be done; those of runs that only the audit keeps from its own share."""
     worth, p, audited = shedding.floats, block.pool * POOL, 0
@@ -380,6 +398,7 @@ def grant(control: Ints, shedding: Arena, event: Event) -> None:
     else:  # what is lent to the audit counts when it is more than half of what is held back
         room += min(worth[AUDIT_TOKENS] + reserve / 2.0, 0.0)
     reserve = max(reserve, LEAST_RESERVE)
+    worth[BIRTH_TOKENS] = min(worth[BIRTH_TOKENS] + ON_BIRTHS * steps, max(reserve, 1.0))
     ratio = reserve / (max(room, 0.0) + reserve / 16.0)
     if worth[PRICE] > 0.0:  # beyond what any run is worth it would take long to come back
         pull = ADAPT * pull_of(shedding, event, ratio)

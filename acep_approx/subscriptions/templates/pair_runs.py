@@ -323,7 +323,9 @@ class PairRuns:
         live = self.pairing.live()
         if len(live):
             windows = self.pipeline.window if self.windows is None else self.windows[self.pairing.row_of[live]]
-            self._free(live[self.pipeline.engine.newest()[live] < now - windows])
+            newest = self.pipeline.engine.newest()[live]
+            begun = None if self.shedder is None else self.shedder.begun(live)
+            self._free(live[(newest if begun is None else np.maximum(newest, begun)) < now - windows])
 
     def _free(self, slots: Ints) -> None:
         if len(slots):
@@ -391,7 +393,7 @@ class PairRuns:
                 some.know_types()
             new, seen = int(self._arrived[piece[-1]]) - seen, int(self._arrived[piece[-1]])
             for grouped, pairs in self._pairs_of(some, KeyedEvents.of(some, self.key_slots.columns, letters)):
-                shedder.begin_pairs(new, self.whose(grouped.slot), pairs)
+                shedder.begin_pairs(new, self.whose(grouped.slot), grouped, pairs)
                 self.pair_keys.added += 1
                 new = 0
                 if self.weights.size > 1:
