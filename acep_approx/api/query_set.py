@@ -577,8 +577,11 @@ class QuerySet(BudgetedSet, SavedSet, OrderedRun):
         from acep_approx.api.live_run import Checkpointing, follow_set
 
         checkpointing = Checkpointing(checkpoint, checkpoint_every, finish)
-        fresh = pack(self._running.fresh(), self._made_with)  # the same for the same queries, read in the same way
-        asked = {"queries": sha256(fresh).hexdigest()[:16]} | (also_asked or {})
+        running, made_with = self._running.fresh(), dict(self._made_with)
+        running.load, spending = None, made_with.pop("spending", {})
+        spending = {name: value for name, value in spending.items() if name != "history"}  # the state knows them
+        fresh = pack(running, made_with)  # the same for the same queries, read in the same way
+        asked = {"queries": sha256(fresh).hexdigest()[:16]} | spending | (also_asked or {})
         reading = {"time": self._running.wanted["time"]} | reading
         return follow_set(self, place, checkpointing, reading, asked, on_schema)
 

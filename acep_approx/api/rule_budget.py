@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from acep_approx.budget.audit import RecallEstimate
 from acep_approx.budget.budget import Budget, refuse_without
-from acep_approx.errors import DataError, UsageError, expect
+from acep_approx.errors import UsageError, expect
 from acep_approx.events.stream import EventBatch
 from acep_approx.planning.compiled import CompiledQuery
 from acep_approx.ranges import COUNT, number_in
@@ -22,7 +22,7 @@ from acep_approx.rules.program import Program
 from acep_approx.shedding.load import Load, full_work_unknown
 from acep_approx.shedding.purse import Purse
 from acep_approx.shedding.shedder import Shedder
-from acep_approx.training.histories import Histories
+from acep_approx.training.histories import Histories, history_needed
 from acep_approx.training.history_graph import HistoryGraph
 from acep_approx.training.policies import LEARNED, no_history
 from history.store import is_history
@@ -296,10 +296,6 @@ def taken_up(program: Program, options: dict[str, Any] | None, history: Known) -
     if options is None:
         return None
     if options["has_history"] and history is None:
-        raise DataError(
-            "the state is of a run with a history, which is not in it",
-            code="ACEP-D048",
-            hint="give the history too: from_state(state, history=...); a later version of it will do",
-        )
+        raise history_needed()
     how = {name: options[name] for name in HOW}
     return RuleSpending(Load(Budget.parse(options["budget"]), **how), known_of(history, program), options["shed"])

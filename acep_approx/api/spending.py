@@ -7,7 +7,7 @@ from types import NoneType
 from typing import TYPE_CHECKING, Any
 
 from acep_approx.budget.budget import Budget
-from acep_approx.errors import DataError, UsageError, expect
+from acep_approx.errors import UsageError, expect
 from acep_approx.events.source import Source
 from acep_approx.ranges import finite
 from acep_approx.results.budgeted import BudgetedRun
@@ -16,6 +16,7 @@ from acep_approx.revisions.matcher import RevisedMatcher
 from acep_approx.revisions.remaining import remaining
 from acep_approx.revisions.request import Revisions
 from acep_approx.shedding.load import Load
+from acep_approx.training.histories import history_needed
 from acep_approx.training.history_graph import HistoryGraph
 from acep_approx.training.needless import warn_of_needless_history
 
@@ -95,13 +96,7 @@ def load_of_state(plan: Plan, spending: dict[str, Any], history: HistoryGraph | 
     """
     needed = spending["history"]
     if needed is not None and history is None and plan.registers is not None:
-        version = f"version {needed['version']}" if needed["version"] else "never saved"
-        raise DataError(
-            f"the state is of a run with a history ({version}, learned from {needed['events']:,} events), which is "
-            "not in it",
-            code="ACEP-D048",
-            hint="give the history too: from_state(state, history=...); a later version of it will do",
-        )
+        raise history_needed(needed)
     return Load(Budget.parse(spending["budget"]), history, **{name: spending[name] for name in HOW})
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,6 +26,7 @@ from acep_approx.shedding.load import Load
 from acep_approx.shedding.metrics import shed_table
 from acep_approx.shedding.shedder import Shedder
 from acep_approx.shedding.splitting import ALMOST_ALL, Need, towards_one_price
+from acep_approx.training.histories import check_same, told
 from acep_approx.training.policies import LEARNED
 
 if TYPE_CHECKING:
@@ -56,10 +58,6 @@ class Account:
         Its part of the budget, as a multiple of what its own work is entitled to.
     size : float
         Run-steps per event of its exact run, as far as they are known.
-    work, granted : float
-        Run-steps when parts moved last.
-    shed : int
-        Runs that it had shed by then.
     """
 
     shedder: Shedder
@@ -67,9 +65,12 @@ class Account:
     weight: float = 1.0
     part: float = 1.0
     size: float = 1.0
-    work: float = 0.0
-    granted: float = 0.0
-    shed: int = 0
+
+    @cached_property
+    def history(self) -> dict[str, Any] | None:
+        """What a state holds of the history that it has."""
+        known = self.shedder.load.history
+        return None if known is None else told(known)
 
     @property
     def piece(self) -> Piece | None:
@@ -118,7 +119,8 @@ class Purse:
         self.accounts: dict[Shedder, Account] = {}
         self._left = self.nothing  # what engines have done that are gone
         self._due, self._next = FIRST_MOVE, FIRST_MOVE
-        self._is_restored = self._is_changed = False
+        self._is_restored = self._is_changed = self._will_change = False
+        self._histories: dict[str, Any] = {}  # those of the state that it goes on from
 
     # --- engines --------------------------------------------------------------------------------------------
 
@@ -188,6 +190,8 @@ class Purse:
             shedder.take(instead_of.load.budget, instead_of.load.full_work)
             self.leave(instead_of)
         self.accounts[shedder] = Account(shedder, name, weight, shedder.part)
+        if self._is_restored:
+            self._check_history(self.accounts[shedder])
 
     def settle(self) -> None:
         """Tell all engines their parts, if some have come or gone; engines ask for that before each batch."""
@@ -257,7 +261,7 @@ class Purse:
             if self._shares_tokens:
                 self._share_tokens(accounts)
         for one in accounts:
-            one.work, one.granted, one.shed = self._stands(one)
+            one.shedder.stood = self._stands(one)
 
     def _in_order(self) -> list[Account]:
         """The accounts in an order that does not depend on who came first, as sums of fractions do."""
@@ -269,10 +273,10 @@ class Purse:
 
     def _need(self, one: Account) -> Need:
         """What came of an engine since parts moved last; where prices are not learned, by its weight alone."""
-        work, granted, shed = self._stands(one)
+        (work, granted, shed), (work_then, granted_then, shed_then) = self._stands(one), one.shedder.stood
         price = one.weight * one.shedder.arena.price if self._all_learned else one.weight / one.part
-        price *= shed > one.shed
-        return Need(one.size, one.part, work - one.work, granted - one.granted, price)
+        price *= shed > shed_then
+        return Need(one.size, one.part, work - work_then, granted - granted_then, price)
 
     def _move(self, accounts: Sequence[Account], needs: Sequence[Need]) -> None:
         sizes = _sizes(accounts)
@@ -401,21 +405,34 @@ class Purse:
 
     def snapshot(self) -> dict[str, Any]:
         """What must be kept to go on elsewhere, as JSON; parts are in the states of the engines."""
-        return {"left": vars(self._left), "due": [self._due, self._next]}
+        histories = {one.shedder.known_as: one.history for one in self.accounts.values() if one.history is not None}
+        where = {"left": vars(self._left), "due": [self._due, self._next], "is_changed": self._is_changed}
+        return where | {"histories": histories}
 
     def restore(self, saved: dict[str, Any]) -> None:
-        """Go on from what ``snapshot`` gave: engines that join until ``restored`` have what their states say."""
+        """Go on from what ``snapshot`` gave: engines that join until ``restored`` have what their states say.
+
+        Raises
+        ------
+        DataError
+            ``ACEP-D048``: an engine, also one that joins until then, had another history.
+        """
         self._left = Piece(**saved["left"])
         finite("left", *vars(self._left).values())
         self._due, self._next = (number_in("due", number, 1, COUNT) for number in saved["due"])
-        self._is_restored = True
+        self._is_restored, self._will_change = True, bool(saved["is_changed"])
+        self._histories = saved["histories"]
+        for one in self.accounts.values():
+            self._check_history(one)
+
+    def _check_history(self, one: Account) -> None:
+        check_same(self._histories.get(one.shedder.known_as), one.shedder.load.history, one.name)
 
     def restored(self) -> None:
         """All engines are there again."""
-        self._is_restored = self._is_changed = False
+        self._is_restored, self._is_changed = False, self._will_change
         for one in self.accounts.values():
             one.part = one.shedder.part
-            one.work, one.granted, one.shed = self._stands(one)
         self._know_sizes()
 
 

@@ -94,6 +94,8 @@ class Shedder:
         What its history is found by.
     part : float
         Of a purse, as a multiple of what its own work is entitled to.
+    stood : tuple of (float, float, int)
+        Run-steps done and granted, and runs shed, when the parts of the purse moved last.
     before_batch : callable or None
         Is called before each batch.
     by_query : PointsByQuery
@@ -103,6 +105,7 @@ class Shedder:
     charges_births = keeps_metrics = False
     known_as = ""
     part = 1.0
+    stood: tuple[float, float, int] = (0.0, 0.0, 0)
     keeps_order = True
     """What is saved up is there for all keys: were events grouped, who comes first would depend on how they arrived."""
 
@@ -475,7 +478,7 @@ class Shedder:
         if self.keeps_metrics:
             so_far, by_query = self.metrics.snapshot(self.cells), self.by_query.snapshot()
             has = {"amount": self.load.budget.amount, "full_work": self.load.full_work, "part": self.part}
-            saved |= {"has": has, "so_far": so_far, "by_query": by_query}
+            saved |= {"has": has, "stood": self.stood, "so_far": so_far, "by_query": by_query}
         if self.observer is None:
             return saved
         return {**saved, "prices": None if self.observer.has_rescored else self._prices}  # None: of no version
@@ -485,8 +488,9 @@ class Shedder:
         self._order.check("restore")
         if self.keeps_metrics:
             has = saved["has"]
-            finite("has", *(number for number in has.values() if number is not None))
-            self.part = has["part"]
+            finite("has", *saved["stood"], *(number for number in has.values() if number is not None))
+            work, granted, shed = saved["stood"]
+            self.part, self.stood = has["part"], (work, granted, shed)
             self.take(Budget(has["amount"], self.load.budget.unit), has["full_work"])
             self.metrics.restore(saved["so_far"])
             self.by_query.restore(saved["by_query"])

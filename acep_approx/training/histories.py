@@ -8,10 +8,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
+from dataclasses import fields
+from hashlib import sha256
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
-from acep_approx.errors import UsageError, expect
+import numpy as np
+
+from acep_approx.errors import DataError, UsageError, expect
 from acep_approx.planning.compiled import CompiledQuery
 from acep_approx.planning.planner import Plan
 from acep_approx.training.history_graph import HistoryGraph
@@ -109,3 +113,80 @@ def known_histories(given: Histories | str | os.PathLike[str] | None) -> Histori
     """The histories of a set, as they are or from a folder."""
     expect("history", given, (Histories, str, os.PathLike, type(None)), "Histories, or the path of a folder of them")
     return Histories.load(given) if isinstance(given, str | os.PathLike) else given
+
+
+# --- in a state ---------------------------------------------------------------------------------------------
+
+
+def told(known: HistoryGraph) -> dict[str, Any]:
+    """What a state holds of a history, as JSON: by it another one is known when the run goes on."""
+    return {"version": known.version_, "events": known.events_, "digest": digest(known)}
+
+
+def digest(known: HistoryGraph) -> str:
+    """Tells what was learned from what was learned otherwise; the same for a history that is saved and loaded.
+
+    Complexity: O(history).
+    """
+    numbers = (known.events_, known.points_, known.steps_per_event_, known.overlap_, known.prices_, known.work_)
+    found = sha256(repr((known.fingerprint(known.window), *numbers)).encode())
+    for part in (known.graph_.counts, known.learned_):
+        columns = () if part is None else (getattr(part, column.name) for column in fields(part))
+        for column in columns:
+            if isinstance(column, np.ndarray):
+                found.update(column.tobytes())
+    return found.hexdigest()[:16]
+
+
+def check_same(was: Mapping[str, Any] | None, known: HistoryGraph | None, of: str) -> None:
+    """Refuse to go on with another history than before.
+
+    Parameters
+    ----------
+    was : mapping or None
+        What ``told`` gave of that one; None: there was none.
+    known : HistoryGraph or None
+        The one that is given now. A later version will do.
+    of : str
+        Whose history it is, for people.
+
+    Raises
+    ------
+    DataError
+        ``ACEP-D048``: it is another one, or missing, or there was none.
+    """
+    of = " ".join(of.split())
+    if was is None and known is not None:
+        raise _other(f"without a history of {of!r}, and one is given ({_words(told(known))})", "leave it out")
+    if was is None:
+        return
+    if known is None:
+        raise history_needed(was, of)
+    if known.version_ > was["version"] > 0 or digest(known) == was["digest"]:
+        return
+    what = f"with a history of {of!r} ({_words(was)}), and another one is given ({_words(told(known))})"
+    raise _other(what, "give that one, or a later version of it")
+
+
+def history_needed(was: Mapping[str, Any] | None = None, of: str = "") -> DataError:
+    """The error (``ACEP-D048``) that a state is of a run with a history, which must be given again.
+
+    Parameters
+    ----------
+    was : mapping, optional
+        What is known of the history: see ``told``.
+    of : str, optional
+        Whose it is, for people.
+    """
+    which = f"a history{f' of {of!r}' if of else ''}{f' ({_words(was)})' if was else ''}"
+    what = "give it too: history=... (--history DIR); a later version of it will do"
+    return _other(f"with {which}, which is not in it", what)
+
+
+def _other(what: str, hint: str) -> DataError:
+    return DataError(f"the state is of a run {what}", code="ACEP-D048", hint=hint)
+
+
+def _words(was: Mapping[str, Any]) -> str:
+    version = f"version {was['version']}" if was["version"] else "never saved"
+    return f"{version}, learned from {was['events']:,} events"

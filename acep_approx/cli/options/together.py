@@ -202,9 +202,14 @@ REFUSED: dict[str, Refusals] = {
         _outputs_but(f"choose {', '.join(KEPT)}, or leave --checkpoint out", *KEPT)
         | {
             "limit": ONE_OF_THEM,
-            "budget": f"{ONE_OF_THEM}; from Python: query.follow(..., budget=..., checkpoint=...)",
+            "shed": f"{ONE_OF_THEM}: what was shed before a stop is not kept",
             "on_late:skip": "say --watermark '0 s': late events are left out, too",
         },
+    ),
+    "checkpoint of a query": Refusals(
+        "ACEP-U138",
+        NOT_WITH,
+        {"budget": f"{ONE_OF_THEM}; from Python: query.follow(..., budget=..., checkpoint=...)"},
     ),
     # --- Spark ----------------------------------------------------------------------------------------------------
     "no cluster": Refusals("ACEP-S037", OF_USE_WITH, {"master": "add --spark, or leave it out"}),
