@@ -272,4 +272,5 @@ def check_budget(running: Running) -> None:
     from acep_approx.results.budgeted_set import purse_of
 
     if running.load is not None:
-        purse_of(running).check(entry.plan for entry in running.graph)
+        purse = purse_of(running)
+        purse.check(purse.plan_of(entry.plan, entry.horizon) for entry in running.graph)

@@ -9,6 +9,9 @@ from typing import TYPE_CHECKING, Any
 from acep_approx.budget.budget import Budget
 from acep_approx.errors import UsageError, expect
 from acep_approx.events.source import Source
+from acep_approx.matching.state import MATCHER
+from acep_approx.planning.changed import check_horizon
+from acep_approx.planning.compiled import CompiledQuery
 from acep_approx.ranges import finite
 from acep_approx.results.budgeted import BudgetedRun
 from acep_approx.results.matches import Matches
@@ -21,10 +24,10 @@ from acep_approx.training.history_graph import HistoryGraph
 from acep_approx.training.needless import warn_of_needless_history
 
 if TYPE_CHECKING:
-    from acep_approx.planning.compiled import CompiledQuery
+    from acep_approx.archive import Scope
     from acep_approx.planning.planner import Plan
 
-HOW = ("policy", "audit", "seed", "learns", "full_work")
+HOW = ("policy", "audit", "seed", "learns", "full_work", "horizon")
 """What a load says beside the budget and the history."""
 
 
@@ -39,15 +42,26 @@ def load_of(
     budget: str | float | Budget,
     history: HistoryGraph | str | Path | None,
     policy: str | None,
+    horizon: str | None = None,
     **how: Any,
 ) -> Load:
-    """What is asked for; ``how`` as for ``Load``."""
+    """What is asked for; ``how`` as for ``Load``.
+
+    Raises
+    ------
+    UsageError
+        ``ACEP-U221``: a horizon of a query that has a window.
+    """
     given = Budget.parse(budget)
+    if horizon is not None:
+        check_horizon(query.plan, horizon)
+        history = None if given.is_unlimited else history  # it is of the query with the horizon
+        query = CompiledQuery(Load(given, horizon=horizon).plan_of(query.plan))
     if query.plan.registers is None:  # nothing is shed, so nothing is asked of a history
         if history is not None:
             warn_of_needless_history(query.plan)
         history, policy = None, None
-    return Load(given, known_history(query, history), policy=policy, **how)
+    return Load(given, known_history(query, history), policy=policy, horizon=horizon, **how)
 
 
 def put_in_order(matches: Matches, late: dict[str, Any]) -> Source:
@@ -97,7 +111,16 @@ def load_of_state(plan: Plan, spending: dict[str, Any], history: HistoryGraph | 
     needed = spending["history"]
     if needed is not None and history is None and plan.registers is not None:
         raise history_needed(needed)
-    return Load(Budget.parse(spending["budget"]), history, **{name: spending[name] for name in HOW})
+    how = {"horizon": None, **spending}  # states of before have none
+    return Load(Budget.parse(spending["budget"]), history, **{name: how[name] for name in HOW})
+
+
+def plan_then(plan: Plan, state: Scope) -> Plan:
+    """The plan of a run whose state this is: that of the query, unless it ended partial matches with a horizon."""
+    with MATCHER.reading():
+        head = state.parts["revisions"].head if "revisions" in state.parts else state.head["caller"]
+        spending = head.get("spending") or {"budget": "100%"}
+        return Load(Budget.parse(spending["budget"]), horizon=spending.get("horizon")).plan_of(plan)
 
 
 def go_on(run: BudgetedRun, spending: dict[str, Any]) -> None:

@@ -21,6 +21,7 @@ from acep_approx.arrays import Floats
 from acep_approx.budget.budget import Budget
 from acep_approx.budget.ledger import Piece
 from acep_approx.events.stream import EventBatch
+from acep_approx.planning.changed import until
 from acep_approx.ranges import COUNT, finite, number_in
 from acep_approx.shedding.load import Load
 from acep_approx.shedding.metrics import shed_table
@@ -135,11 +136,24 @@ class Purse:
         """
         knows = self.load.full_work is not None or bool(self.histories)  # of some, for others it is about the same
         for plan in plans:
-            is_known = self.histories is not None and plan.fingerprint() in self.histories
+            is_known = self.histories is not None and plan.known_as in self.histories
             own = replace(self.load, full_work=1.0) if knows else self.load
-            plan.refuse_unbounded("a load budget")
+            self._refuse_unbounded(plan)
             if not is_known:
                 own.check(plan)
+
+    def plan_of(self, plan: Plan, horizon: str | None) -> Plan:
+        """What is run of the plan of a query that may have a horizon: see ``Load.plan_of``."""
+        return plan if self.is_exact else until(plan, horizon)
+
+    def _refuse_unbounded(self, plan: Plan) -> None:
+        if not self.is_exact:
+            plan.refuse_unbounded("a load budget")
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether all of the work is done, also for partial matches that never end."""
+        return self.load.budget.is_unlimited
 
     def shedder(
         self, plan: Plan, known_as: str | None = None, *, audits_beside: bool = True, is_of_pairs: bool = False
@@ -155,8 +169,8 @@ class Purse:
         """
         if plan.registers is None:
             return None
-        plan.refuse_unbounded("a load budget")
-        name = known_as or plan.fingerprint()
+        self._refuse_unbounded(plan)
+        name = known_as or plan.known_as
         history = None if self.histories is None else self.histories.of(plan, name)
         own = replace(self.load, history=history, full_work=None)
         if own.budget.unit == "%" and history is None:

@@ -120,7 +120,7 @@ class Recorder(Shedder):
 class RecordingPurse(Purse):
     """Grants all, and keeps what engines are shown."""
 
-    shedder_of = Recorder
+    shedder_of, is_exact = Recorder, False
 
     def __init__(self) -> None:
         super().__init__(Load(Budget(100.0, "%"), audit=0.0))

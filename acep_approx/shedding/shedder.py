@@ -591,6 +591,8 @@ class Shedder:
         """What the budget comes to."""
         rate = self._rate if self.exact_work is None else self.granted / max(self._events, 1)
         words, audit = bound_in_words(self.load.budget, rate), granted_beside(rate, 1, self.explores)
+        if self.load.horizon is not None and not self.load.budget.is_unlimited:
+            words += f", partial matches no older than {self.load.horizon}"
         return f"{words}, and {audit:,.3g} for the audit" if audit else words
 
 

@@ -1,7 +1,7 @@
 """Histories of a program of several parts: one for each query by itself, for each template, for each part of rules.
 
-A part is known by the fingerprint of its plan. So a history is of use to another set that has the same queries, and
-queries that it does not know run as those without one.
+A part is known by the fingerprint of its plan and by its window. So a history is of use to another set that has the
+same queries, and queries that it does not know run as those without one.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Histories:
     Parameters
     ----------
     learned : mapping of str to HistoryGraph, optional
-        By the fingerprints of plans.
+        As plans are ``known_as``.
     folder : path, optional
         Where others are read from when they are asked for.
     """
@@ -47,7 +47,7 @@ class Histories:
         plan : Plan
             Whose partial matches it ranks.
         known_as : str
-            The fingerprint that it is known by.
+            What it is known by.
 
         Raises
         ------

@@ -73,10 +73,10 @@ COMMON = frozenset(
     )
 )
 """What goes with every program."""
-SPENDING = tuple(one.name for one in fields(BudgetOptions))
+SPENDING = tuple(one.name for one in fields(BudgetOptions) if one.name != "horizon")
 """How much is done, and how: of one query, of many, and of rules."""
 OF_SETS = ("queries", "strict", "bind", "reorder", "stamp", "limit", "key_idle", "start", "shed")
-WITH_SETS = (*OF_SETS, *LATENESS, *SPENDING)
+WITH_SETS = (*OF_SETS, *LATENESS, *SPENDING, "horizon")
 CHECKPOINTS = ("checkpoint", "checkpoint_every", "finish")
 OF_BUDGETS = [one.name for group in (ExpandedBudgetOptions, LearningOptions, ReportOptions) for one in fields(group)]
 THREE = ("matches", "points", "count")
@@ -231,6 +231,7 @@ REFUSED: dict[str, Refusals] = {
         NOT_WITH,
         _each(ALONE, "start", "learn_log", "report", "page", "shed", "expand", "sequence", "idle")
         | _each(FINAL, "emit", "changelog")
+        | _each("say --within in its place", "horizon")
         | _each("write Parquet first, or leave out --spark", *NOT_ON_SPARK)
         | _outputs_but(f"{CHOOSE}, or leave out --spark", *THREE)
         | {
