@@ -194,5 +194,9 @@ class ReportOptions:
     ] = None
     shed: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Write what was shed, and why, to FILE (.jsonl, .csv, .parquet)."),
+        typer.Option(
+            metavar="FILE",
+            help="Write what was shed, and why, to FILE (.jsonl, .csv, .parquet). Of rules it says who gets the budget "
+            "first: protect (default), those that write what others read, so that more matches are certain; or alike.",
+        ),
     ] = None

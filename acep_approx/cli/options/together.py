@@ -109,7 +109,7 @@ REFUSED: dict[str, Refusals] = {
         "ACEP-U064",
         NOT_YET,
         _outputs_but("leave it out: FOR EACH POINT gives the points of a rule", "matches"),
-        but=COMMON.union(RULES_ONLY, ("bind",), SPENDING),
+        but=COMMON.union(RULES_ONLY, ("bind", "shed"), SPENDING),
         hint="leave it out",
     ),
     "rules without a store": Refusals(

@@ -59,6 +59,7 @@ class RulesRun(ProgramRun):
         if self.options.spending.budget is None:
             refuse(request.asked, {"no budget": "--budget"})
         self.options.spending.check()
+        self._shed = _way_to_shed(self.options.reports.shed)
         self.form = self._form()
         if request.is_live and self.form is Format.TABLE:
             self.form = Format.JSONL  # a table is shown at the end
@@ -156,6 +157,7 @@ class RulesRun(ProgramRun):
                     bind=self.output.bound_with_rows,
                     budget=self.options.spending.budget,
                     **self.options.spending.given(),
+                    **self._shed,
                     **self.roles,
                 )
             )
@@ -324,6 +326,27 @@ def _events_between(given: str | None) -> int:
             f"--checkpoint-every is {given!r}", code="ACEP-U142", hint="with --store it is a number of events: 10000"
         )
     return int(given)
+
+
+def _way_to_shed(given: Path | None) -> dict[str, str]:
+    """What ``--shed`` says of rules.
+
+    Raises
+    ------
+    UsageError
+        ``ACEP-U001``: it is none of the ways.
+    """
+    if given is None:
+        return {}
+    from acep_approx.api.rule_budget import WAYS_TO_SHED
+
+    if str(given) not in WAYS_TO_SHED:
+        raise UsageError(
+            f"--shed {given} of rules: it says who sheds, and runs that are shed are not written to a file",
+            code="ACEP-U001",
+            hint="say --shed protect (rules that write what others read get the budget first), or --shed alike",
+        )
+    return {"shed": str(given)}
 
 
 def rows_given(given: list[str]) -> dict[str, str]:
