@@ -25,7 +25,7 @@ from acep_approx.revisions.request import REVISING, Revisions, refuse_on_spark
 
 if TYPE_CHECKING:
     from acep_approx.api.budgeted_matcher import BudgetedMatcher
-    from acep_approx.api.budgeted_revisions import BudgetedRevisedMatcher
+    from acep_approx.api.budgeted_revisions import BudgetedChangelog, BudgetedRevisedMatcher
     from acep_approx.api.live_run import LiveRun
     from acep_approx.budget.budget import Budget
     from acep_approx.results.budgeted import BudgetedMatches
@@ -283,13 +283,9 @@ class Query(TunableQuery):
         saved = MATCHER.unpack(state, of=meaning(plan))
         is_revised = "revisions" in saved.parts
         if "spending" in (saved.parts["revisions"].head if is_revised else saved.head["caller"]):
-            from acep_approx.api.budgeted_matcher import BudgetedMatcher
-            from acep_approx.api.budgeted_revisions import BudgetedRevisedMatcher
-            from acep_approx.api.spending import known_history
+            from acep_approx.api.budgeted_revisions import taken_up_within
 
-            known = known_history(type(self)(plan), history)
-            with MATCHER.reading():
-                return (BudgetedRevisedMatcher if is_revised else BudgetedMatcher).taken_up(plan, saved, known)
+            return taken_up_within(type(self)(plan), saved, history)
         if is_revised:
             from acep_approx.revisions.matcher import RevisedMatcher
 
@@ -445,6 +441,14 @@ class Query(TunableQuery):
         )
         return Matches(question, reading.open(events)).fetched()
 
+    @overload
+    def match_within(
+        self, events: Any, budget: str | float | Budget, *, emit: str | int, **options: Any
+    ) -> BudgetedChangelog: ...
+
+    @overload
+    def match_within(self, events: Any, budget: str | float | Budget, **options: Any) -> BudgetedMatches: ...
+
     @checked
     def match_within(
         self,
@@ -460,7 +464,7 @@ class Query(TunableQuery):
         full_work: float | None = None,
         horizon: str | None = None,
         **options: Any,
-    ) -> BudgetedMatches:
+    ) -> BudgetedMatches | BudgetedChangelog:
         """Find the matches that a load budget can buy.
 
         Parameters
@@ -488,14 +492,14 @@ class Query(TunableQuery):
             Of a query in CEL without a window: how long a partial match is worth keeping, such as ``"10 min"``. Below
             100% older ones are shed, and shares are of the run that keeps all others; 100% is exact.
         **options
-            As for ``match``. Where events may be late or change also ``id``, ``watermark``, ``op``, ``source``,
-            ``sequence`` and ``idle``, as for ``matcher``: matched are the events that remain, in order of time. A
-            changelog is what ``matcher`` gives.
+            As for ``match``. Where events may be late or change also ``id``, ``watermark`` and the like, as for
+            ``matcher``: matched are the events that remain. With ``emit`` or ``changelog``: the changelog.
 
         Returns
         -------
         BudgetedMatches
-            ``Matches`` with ``record()``, ``report(path)`` and ``shed()``. Each match is one of the exact answer.
+            ``Matches`` with ``record()``, ``report(path)`` and ``shed()``. Each match is one of the exact answer. With
+            ``emit`` or ``changelog`` a ``BudgetedChangelog``.
 
         Raises
         ------
@@ -511,14 +515,10 @@ class Query(TunableQuery):
         >>> len(some.to_arrow()) < len(query.match(events).to_arrow()), some.record().work <= 2 * 600
         (True, True)
         """
-        from acep_approx.api.spending import load_of, put_in_order
-        from acep_approx.results.budgeted import BudgetedMatches
+        from acep_approx.api.budgeted_revisions import within
 
-        how = {"audit": audit, "seed": seed, "logs_shed": log_shed, "learns": learn, "full_work": full_work}
-        load = load_of(self, budget, history, policy, horizon, **how)
-        late = {name: options.pop(name) for name in (REVISING | {"id"}) & options.keys()}
-        exact = type(self)(load.plan_of(self.plan)).match(events, **options)
-        return BudgetedMatches(exact.question, put_in_order(exact, late) if late else exact.source, load)
+        spending = {"history": history, "policy": policy, "audit": audit, "seed": seed, "full_work": full_work}
+        return within(self, events, budget, log_shed, spending | {"learn": learn, "horizon": horizon}, options)
 
     @checked
     def why(

@@ -7,7 +7,7 @@ from types import NoneType
 from typing import TYPE_CHECKING, Any
 
 from acep_approx.budget.budget import Budget
-from acep_approx.errors import UsageError, expect
+from acep_approx.errors import expect
 from acep_approx.events.source import Source
 from acep_approx.matching.state import MATCHER
 from acep_approx.planning.changed import check_horizon
@@ -64,23 +64,8 @@ def load_of(
     return Load(given, known_history(query, history), policy=policy, horizon=horizon, **how)
 
 
-def put_in_order(matches: Matches, late: dict[str, Any]) -> Source:
-    """Put the events of a question in order of time: those that remain once late ones and changes have come.
-
-    ``late``: arguments of ``Revisions``.
-
-    Raises
-    ------
-    UsageError
-        ``ACEP-U055``: results are to come before they are final.
-    """
-    asked = Revisions(**{name: value for name, value in late.items() if value is not None})
-    if not asked.is_final or asked.changelog:
-        raise UsageError(
-            "match_within() gives final results, each once: emit= and changelog= say otherwise",
-            code="ACEP-U055",
-            hint="leave them out, or push the events: query.matcher(budget=..., emit='early').push(events)",
-        )
+def put_in_order(matches: Matches, asked: Revisions) -> Source:
+    """Put the events of a question in order of time: those that remain once late ones and changes have come."""
     question = matches.question
     return remaining(RevisedMatcher(question.plan, asked, **question.roles), matches.source)
 

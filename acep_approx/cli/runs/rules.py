@@ -328,7 +328,7 @@ def _events_between(given: str | None) -> int:
     return int(given)
 
 
-def _way_to_shed(given: Path | None) -> dict[str, str]:
+def _way_to_shed(given: Path | None) -> dict[str, Any]:
     """What ``--shed`` says of rules.
 
     Raises
