@@ -31,12 +31,12 @@ from acep_approx.shedding.load import Load
 from acep_approx.shedding.shedder import shedder
 
 if TYPE_CHECKING:
-    from acep_approx.api.query import Query
     from acep_approx.archive import Scope
     from acep_approx.budget.budget import Budget
     from acep_approx.budget.ledger import RunRecord
     from acep_approx.engines.progress import RunProgress
     from acep_approx.events.source import Source
+    from acep_approx.planning.compiled import CompiledQuery
     from acep_approx.planning.planner import Plan
     from acep_approx.training.history_graph import HistoryGraph
 
@@ -157,7 +157,7 @@ class BudgetedRevisedMatcher(RevisedMatcher, BudgetedRun):
 
 
 def taken_up_within(
-    query: Query, saved: Scope, history: HistoryGraph | str | Path | None
+    query: CompiledQuery, saved: Scope, history: HistoryGraph | str | Path | None
 ) -> BudgetedMatcher | BudgetedRevisedMatcher:
     """The run inside a load budget whose state this is, of a query with the plan that it had."""
     kind = BudgetedRevisedMatcher if "revisions" in saved.parts else BudgetedMatcher
@@ -195,7 +195,7 @@ class BudgetedChangelog:
     (0, True)
     """
 
-    def __init__(self, query: Query, source: Source, options: dict[str, Any], *, ended: bool = True) -> None:
+    def __init__(self, query: Any, source: Source, options: dict[str, Any], *, ended: bool = True) -> None:
         self.query, self.source, self.options, self.ended = query, source, options, ended
         self.matcher: BudgetedRevisedMatcher | None = None
 
@@ -235,11 +235,12 @@ class BudgetedChangelog:
             self.to_arrow()
         if self.matcher is None:  # no columns, no events
             self.matcher = self.query.matcher(**self.options)
+        assert self.matcher is not None, "it was made"
         return self.matcher
 
 
 def within(
-    query: Query,
+    query: Any,
     events: Any,
     budget: str | float | Budget,
     log_shed: bool,

@@ -12,9 +12,10 @@ import pyarrow as pa
 
 from acep_approx.budget.audit import RecallEstimate
 from acep_approx.budget.budget import Budget, refuse_without
+from acep_approx.budget.set_ledger import SharedRecord
 from acep_approx.errors import UsageError, expect
 from acep_approx.events.stream import EventBatch
-from acep_approx.planning.compiled import CompiledQuery
+from acep_approx.planning.planner import Plan
 from acep_approx.ranges import COUNT, number_in
 from acep_approx.rules.compiled import CompiledRule
 from acep_approx.rules.losses import cells_read
@@ -25,7 +26,6 @@ from acep_approx.shedding.shedder import Shedder
 from acep_approx.training.histories import Histories, history_needed
 from acep_approx.training.history_graph import HistoryGraph
 from acep_approx.training.policies import LEARNED, no_history
-from history.store import is_history
 
 PROTECTED = 1000.0
 """What a match point counts for, beside those of others, of a rule that writes what some rule reads."""
@@ -39,6 +39,11 @@ SPENDING = ("history", *HOW, "shed")
 def sheds(rule: CompiledRule) -> bool:
     """Whether a rule sheds inside a budget: the runs engine runs it."""
     return rule.plan.registers is not None
+
+
+def plans_of(program: Program) -> dict[str, Plan]:
+    """The plans of the rules that shed, by name: so their histories are known."""
+    return {rule.name: rule.plan for rule in filter(sheds, program.rules)}
 
 
 @dataclass(frozen=True)
@@ -77,30 +82,20 @@ class RuleShare:
 
 
 @dataclass(frozen=True)
-class RulesRecord:
+class RulesRecord(SharedRecord):
     """What rules did inside a budget.
 
     Attributes
     ----------
-    budget, policy : str
+    budget, policy, piece
+        See ``SharedRecord``.
     events : int
-    work, allowed : int
-        Run-steps done and allowed, of all rules together.
     rules : tuple of RuleShare
         In the order of the file.
     """
 
-    budget: str
-    policy: str
     events: int
-    work: int
-    allowed: int
     rules: tuple[RuleShare, ...]
-
-    @property
-    def runs_shed(self) -> int:
-        """Runs shed, of all rules."""
-        return sum(one.runs_shed for one in self.rules)
 
     @property
     def certain(self) -> float | None:
@@ -110,8 +105,7 @@ class RulesRecord:
 
     def __repr__(self) -> str:
         share = "" if self.certain is None else f", {self.certain:.0%} of the matches are certain"
-        work = f"{self.work:,} of {self.allowed:,} run-steps, {self.runs_shed:,} runs shed"
-        return f"<RulesRecord under a budget of {self.budget}: {work}{share}>"
+        return f"<RulesRecord under a budget of {self.budget}: {self.in_words}{share}>"
 
 
 class RuleSpending:
@@ -121,13 +115,13 @@ class RuleSpending:
     ----------
     load : Load
         ``history`` is not looked at.
-    histories : mapping of str to HistoryGraph
-        By rule; may have none.
+    histories : Histories
+        Known by the names of rules; may have none.
     shed : {"protect", "alike"}
         Whether rules that write what some rule reads get first what they need.
     """
 
-    def __init__(self, load: Load, histories: Mapping[str, HistoryGraph], shed: str) -> None:
+    def __init__(self, load: Load, histories: Histories, shed: str) -> None:
         self.load, self.histories, self.shed = load, histories, shed
         self._found: dict[str, list[int]] = {}
         self._made: dict[int, Shedder] = {}
@@ -157,7 +151,7 @@ class RuleSpending:
 
     def begin(self, program: Program) -> dict[int, Shedder]:
         """Begin a run: the shedders of the rules that shed, by number."""
-        self.purse = Purse(self.load, Histories(self.histories))
+        self.purse = Purse(self.load, self.histories)
         self.program = program
         self._found = {rule.name: [0, 0] for rule in program.rules}
         self._protected = self._to_spare(program)
@@ -216,16 +210,11 @@ class RuleSpending:
 
     def record(self, events: int) -> RulesRecord:
         """What the rules did so far."""
-        if not hasattr(self, "purse"):
-            return RulesRecord(str(self.load.budget), self._policy, events, 0, 0, ())
-        where = self.purse.piece() if self._made else None
-        shares = tuple(self._share(rule) for rule in self.program.rules)
-        work, allowed = (0, 0) if where is None else (where.work, where.bound)
-        return RulesRecord(str(self.load.budget), self._policy, events, work, allowed, shares)
-
-    @property
-    def _policy(self) -> str:
-        return self.load.policy or ("history" if self.histories else "oldest")
+        policy = self.load.policy or ("history" if self.histories else "oldest")
+        has_begun = hasattr(self, "purse")
+        shares = tuple(self._share(rule) for rule in self.program.rules) if has_begun else ()
+        piece = self.purse.piece() if has_begun else Purse.nothing
+        return RulesRecord(str(self.load.budget), policy, piece, events, shares)
 
     def _share(self, rule: CompiledRule) -> RuleShare:
         matches, certain = self._found[rule.name]
@@ -269,7 +258,7 @@ def spending_of(program: Program, budget: str | float | Budget | None, more: dic
     return made
 
 
-def known_of(history: Known, program: Program) -> Mapping[str, HistoryGraph]:
+def known_of(history: Known, program: Program) -> Histories:
     """The histories that were given, or that stand in a folder.
 
     Raises
@@ -279,10 +268,8 @@ def known_of(history: Known, program: Program) -> Mapping[str, HistoryGraph]:
     """
     expect("history", history, (Mapping, str, Path, NoneType), "a RuleHistory, or the path of one")
     if isinstance(history, str | Path):
-        own = [(one, Path(history) / one.name) for one in filter(sheds, program.rules)]
-        there = [pair for pair in own if is_history(pair[1])] or own[:1]
-        return {one.name: HistoryGraph.load(place, CompiledQuery(one.plan)) for one, place in there}
-    return history or {}
+        return Histories(folder=history).read(plans_of(program))
+    return history if isinstance(history, Histories) else Histories(history)
 
 
 def taken_up(program: Program, options: dict[str, Any] | None, history: Known) -> RuleSpending | None:

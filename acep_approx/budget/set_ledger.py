@@ -64,32 +64,21 @@ class QueryRecord:
 
 
 @dataclass(frozen=True)
-class SetRecord:
-    """What a set of queries did under one budget.
+class SharedRecord:
+    """What engines did under one budget.
 
     Attributes
     ----------
     budget : str
         As the user wrote it.
     policy : str
-    seed : int
     piece : Piece
         Where all engines together stand, with those that have left.
-    parts : sequence of PartRecord
-        The engines that shed, those with most work first.
-    queries : sequence of QueryRecord
-        In the order in which they were added.
-    seconds : float
-        How long the run took.
     """
 
     budget: str
     policy: str
-    seed: int
     piece: Piece
-    parts: Sequence[PartRecord] = field(default=(), repr=False)
-    queries: Sequence[QueryRecord] = field(default=(), repr=False)
-    seconds: float = 0.0
 
     @property
     def work(self) -> int:
@@ -102,14 +91,47 @@ class SetRecord:
         return self.piece.bound
 
     @property
+    def runs_shed(self) -> int:
+        """Runs shed, for whatever reason."""
+        return self.piece.shed
+
+    @property
+    def in_words(self) -> str:
+        """What was done of what was allowed."""
+        return f"{self.work:,} of {self.allowed:,} run-steps, {self.runs_shed:,} runs shed"
+
+
+@dataclass(frozen=True)
+class SetRecord(SharedRecord):
+    """What a set of queries did under one budget.
+
+    Attributes
+    ----------
+    budget, policy, piece
+        See ``SharedRecord``.
+    seed : int
+    parts : sequence of PartRecord
+        The engines that shed, those with most work first.
+    queries : sequence of QueryRecord
+        In the order in which they were added.
+    seconds : float
+        How long the run took.
+    """
+
+    seed: int
+    parts: Sequence[PartRecord] = field(default=(), repr=False)
+    queries: Sequence[QueryRecord] = field(default=(), repr=False)
+    seconds: float = 0.0
+
+    @property
     def found(self) -> int:
         """Match points that the engines have found which shed."""
         return self.piece.points
 
     @property
     def shed_runs(self) -> int:
-        """Runs shed, for whatever reason."""
-        return self.piece.shed
+        """The same as ``runs_shed``."""
+        return self.runs_shed
 
     @property
     def exact(self) -> list[str]:
@@ -161,6 +183,5 @@ class SetRecord:
         return found / total if total else None
 
     def __repr__(self) -> str:
-        work = f"{self.work:,} of {self.allowed:,} run-steps, {self.shed_runs:,} runs shed"
         parts = f"{len(self.parts):,} engine{'s' * (len(self.parts) != 1)} of {len(self.queries):,} queries"
-        return f"<SetRecord of {parts} under a budget of {self.budget}: {work}, {self.found:,} match points>"
+        return f"<SetRecord of {parts} under a budget of {self.budget}: {self.in_words}, {self.found:,} match points>"

@@ -15,6 +15,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from acep_approx.arguments import checked
 from acep_approx.errors import DataError, UsageError, expect
 from acep_approx.planning.compiled import CompiledQuery
 from acep_approx.planning.planner import Plan
@@ -23,7 +24,7 @@ from history.store import check_free, is_history
 
 
 class Histories:
-    """What was learned from the past of each part of a set of queries.
+    """What was learned from the past of each part of a set of queries, or of each rule: ``RuleHistory``.
 
     Parameters
     ----------
@@ -69,20 +70,52 @@ class Histories:
     def __len__(self) -> int:
         return sum(1 for _ in self)
 
-    def save(self, folder: str | os.PathLike[str]) -> Path:
-        """Write all of them to a new folder, each to a folder of its own in it, as ``HistoryGraph.save`` does.
+    def read(self, plans: Mapping[str, Plan]) -> Self:
+        """Read those of the folder at once that are of these plans, by what they are known by; gives itself.
 
         Raises
         ------
         HistoryError
-            ``ACEP-H005``, ``ACEP-H006``: something is there already.
+            None is there (``ACEP-H001``), or one is of another query (``ACEP-H002``).
+        """
+        assert self.folder is not None, "there is one"
+        there = {name: plan for name, plan in plans.items() if self.of(plan, name) is not None}
+        for name, plan in () if there else [*plans.items()][:1]:
+            HistoryGraph.load(self.folder / name, CompiledQuery(plan))  # refuses, and says why
+        return self
+
+    @checked
+    def save(self, folder: str | os.PathLike[str], *, new_version: bool = False) -> Path:
+        """Write all of them to a folder, each to a folder of its own in it, as ``HistoryGraph.save`` does.
+
+        Parameters
+        ----------
+        folder : path
+            New, empty, or one of histories.
+        new_version : bool, default False
+            Whether histories that are there get a new version.
+
+        Returns
+        -------
+        Path
+            The folder.
+
+        Raises
+        ------
+        HistoryError
+            ``ACEP-H005``, ``ACEP-H006``: something is there already; ``ACEP-H002``: of another query.
+        UsageError
+            ``ACEP-U036``: nothing was learned yet.
         """
         expect("the folder of histories", folder, (str, os.PathLike), "the path of a directory")
+        if not self._learned:
+            raise UsageError("nothing was learned yet, so nothing can be saved", code="ACEP-U036", hint="learn first")
         home = Path(folder)
-        check_free(home)
+        if not home.is_dir() or not all(map(is_history, home.iterdir())):
+            check_free(home)
         home.mkdir(parents=True, exist_ok=True)
         for name, known in self._learned.items():
-            known.save(home / name)
+            known.save(home / name, new_version=new_version)
         return home
 
     @classmethod

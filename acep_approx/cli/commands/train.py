@@ -218,10 +218,10 @@ def train_rules(
         events = open_source(past, **source.reading)
         say_how_read(events)
         known.fit(events, store=tables or None, on_progress=bar, **source.roles)
-    folders = known.save(wanted.output, new_version=wanted.new_version)
+    folder = known.save(wanted.output, new_version=wanted.new_version)
     for name, graph in () if quiet else known.items():
         say(f"rule {name}:")
-        _summary(graph, graph.events_, folders[name])
+        _summary(graph, graph.events_, max((folder / name).glob("v[0-9]*")))
 
 
 def _check_spark(spark: OrderedSparkOptions, history: HistoryOptions, source: InputOptions) -> None:
