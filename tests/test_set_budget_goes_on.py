@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import pairwise
@@ -103,7 +104,7 @@ def test_another_history_is_refused_by_name(known: Histories, tmp_path: Path) ->
     desk = filled(QuerySet(output="points", budget="10%", history=known))
     desk.push(stream(3, 60))
     state, whole = desk.state_bytes(), known.save(tmp_path / "known")
-    other = filled(QuerySet(output="points")).train(stream(9, 300))
+    other = filled(QuerySet(output="points")).train(stream(9, 120))
     names = list(known)
     refused = (
         (None, "with a history, which is not in it"),
@@ -147,16 +148,25 @@ def test_a_history_is_known_by_what_it_has_learned(known: Histories, tmp_path: P
 # --- the command ------------------------------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder of queries by themselves, which shed the same in any split; what was learned of the past, and events."""
+    made = tmp_path_factory.mktemp("home")
+    (made / "queries").mkdir()
+    (made / "queries" / "wide.acep").write_text(f"-- weight: 3\n{WIDE}")
+    (made / "queries" / "keyed.acep").write_text(KEYED)
+    for name, seed, rows in (("past", 1, 300), ("other", 9, 120), ("now", 2, 900)):
+        (made / f"{name}.csv").write_text(HEADER + lines(stream(seed, rows)))
+    for past, known in (("past", "known"), ("other", "others")):
+        acep("train", "--queries", str(made / "queries"), str(made / f"{past}.csv"), "-o", str(made / known), "-q")
+    return made
+
+
+@pytest.fixture
+def folder(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """One like it."""
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "queries").mkdir()
-    (tmp_path / "queries" / "wide.acep").write_text(f"-- weight: 3\n{WIDE}")
-    (tmp_path / "queries" / "keyed.acep").write_text(KEYED)
-    for name, seed, rows in (("past", 1, 300), ("other", 9, 300), ("now", 2, 900)):
-        (tmp_path / f"{name}.csv").write_text(HEADER + lines(stream(seed, rows)))
-    acep("train", "--queries", "queries", "past.csv", "-o", "known", "-q")
+    shutil.copytree(home, tmp_path, dirs_exist_ok=True)
     return tmp_path
 
 
@@ -208,7 +218,6 @@ def test_a_run_that_fails_anywhere_goes_on_as_if_it_had_not(folder: Path, monkey
 
 def test_a_run_goes_on_with_the_same_histories_and_budget_only(folder: Path) -> None:
     acep(*LIVE, *WITHIN, *KEPT)
-    acep("train", "--queries", "queries", "other.csv", "-o", "others", "-q")
     with (folder / "now.csv").open("a") as file:
         file.write("9999,A,u,1\n")
     for more, code, words in (
