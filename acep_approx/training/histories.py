@@ -111,7 +111,7 @@ class Histories:
         if not self._learned:
             raise UsageError("nothing was learned yet, so nothing can be saved", code="ACEP-U036", hint="learn first")
         home = Path(folder)
-        if not home.is_dir() or not all(map(is_history, home.iterdir())):
+        if not _is_there(home) or not all(map(is_history, home.iterdir())):
             check_free(home)
         home.mkdir(parents=True, exist_ok=True)
         for name, known in self._learned.items():
@@ -130,7 +130,7 @@ class Histories:
         expect("the folder of histories", folder, (str, os.PathLike), "the path of a directory")
         made = cls(folder=folder)
         assert made.folder is not None, "it was given"
-        if not made.folder.is_dir() or not len(made):
+        if not _is_there(made.folder) or not len(made):
             raise UsageError(
                 f"there are no histories of a set in {str(folder)!r}",
                 code="ACEP-U036",
@@ -140,6 +140,11 @@ class Histories:
 
     def __repr__(self) -> str:
         return f"<Histories of {len(self):,} part{'s' * (len(self) != 1)}>"
+
+
+def _is_there(folder: Path) -> bool:
+    """Whether there is a directory; refused (``ACEP-H009``) where none can have this name."""
+    return not is_history(folder) and folder.is_dir()
 
 
 def known_histories(given: Histories | str | os.PathLike[str] | None) -> Histories | None:
