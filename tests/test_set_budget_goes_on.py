@@ -10,10 +10,12 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+import numpy as np
 import pytest
 
 from acep_approx import DataError, Histories, QuerySet
 from acep_approx.shedding.purse import Account, Purse
+from acep_approx.subscriptions.templates.member import TemplateMember
 from acep_approx.training.histories import digest
 from tests.cases import cases
 from tests.command_line import acep
@@ -143,6 +145,25 @@ def test_a_history_is_known_by_what_it_has_learned(known: Histories, tmp_path: P
     theirs = [saved.of(one.shedder.plan, one.shedder.known_as) for one in accounts]
     assert [digest(one) for one in mine if one] == [digest(one) for one in theirs if one]
     assert len({digest(one) for one in mine if one}) == len(known) == 3
+
+
+def test_an_order_of_slots_that_is_none_is_refused() -> None:
+    desk = filled(QuerySet(output="points", budget="9 steps/event"))
+    desk.push(stream(3, 120))
+    levels = desk._running.levels
+    assert levels is not None
+    pairing = next(one.side.runs.pairing for one in levels.members.values() if isinstance(one, TemplateMember))
+    after, free = pairing.order().values()
+    pairing.take_order(after, free)
+    live = pairing.live()
+    assert (after[live] >= 0).any()
+    first, circle, twice = live[after[live] >= 0][0], after.copy(), after.copy()
+    circle[first] = first
+    twice[live[-1]] = after[first]
+    for wrong in ((circle, free), (twice, free), (after, np.append(free, live[0])), (np.full(len(after), -1), free)):
+        with pytest.raises(DataError, match="ACEP-D040"):
+            pairing.take_order(*wrong)
+    assert pairing.order()["slot_next"].tolist() == after.tolist()
 
 
 # --- the command ------------------------------------------------------------------------------------------------------
