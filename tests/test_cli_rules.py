@@ -200,7 +200,7 @@ def test_explain_tells_and_draws(here: Path) -> None:
         ("--expand",), ("--errors", "1"), ("--within", "5"), ("--engine", "runs"),
         ("--merge", "none"), ("--limit", "3"), ("--output", "count"), ("--output", "points"),
         ("--watermark", "5 s"), ("--emit", "early"), ("--op", "op"), ("--id", "id"), ("--spark",), ("--learn",),
-        ("--start", "ts"), ("--shed", "s.csv"), ("--format", "csv"), ("--format", "parquet", "--store", "s.db"),
+        ("--start", "ts"), ("--format", "csv"), ("--format", "parquet", "--store", "s.db"),
         ("--finish",), ("--checkpoint-every", "5"),
     ],
     ids=" ".join,
@@ -217,6 +217,7 @@ def test_what_does_not_go_with_rules_is_refused_by_name(here: Path, more: tuple[
     [
         (("--budget", "a lot"), "ACEP-U030"),
         (("--history", "h"), "ACEP-U040"),
+        (("--shed-rules", "alike"), "ACEP-U040"),
         (("--table", "rooms.csv"), "ACEP-U076"),
         (("--table", "room=rooms.csv"), "ACEP-U076"),
         (("--table", "status=rooms.csv"), "ACEP-R110"),
@@ -282,6 +283,9 @@ def test_rules_learn_from_the_past_and_stay_inside_a_budget(here: Path) -> None:
     assert "rise: " in done.stderr
     assert "nothing is shed: calm" in done.stderr
     assert "certain: " in done.stderr
+    within = ("run", "rises.acep", "past.csv", "--budget", "20%", "--history", "known", "-o", "out")
+    for how, is_first in (("protect", True), ("alike", False)):
+        assert ("served first" in acep(*within, "--shed-rules", how).stderr) == is_first
     for rule in ("rise", "calm"):
         assert pq.read_table(here / "out" / f"{rule}.parquet").column_names[-1] == "certain"
 

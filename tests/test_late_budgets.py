@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import cache
+from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
@@ -276,11 +277,30 @@ def test_it_learns_from_final_results_only() -> None:
     assert matcher.record().events == 2000
 
 
-def test_a_finite_input_has_no_changelog() -> None:
-    query = compile_query(TEXT, engine="runs")
-    for more in ({"emit": "early"}, {"watermark": 5, "changelog": True}):
-        with pytest.raises(AcepError, match="final results") as caught:
-            query.match_within([], "3 steps/event", **more)
+@pytest.mark.parametrize(
+    "more", [{"emit": "early"}, {"watermark": 5, "emit": 3}, {"watermark": 9, "changelog": True}], ids=str
+)
+def test_a_finite_input_has_a_changelog(more: dict[str, Any], tmp_path: Path) -> None:
+    """That of the same rows when they are pushed; its sum is part of the exact answer."""
+    query, rows = compile_query(TEXT, engine="runs"), rows_of(2)
+    rows = sorted(rows, key=lambda row: row["ts"] + 7 * (row["x"] % 3))
+    how: dict[str, Any] = {"seed": 3, "policy": "random"} | more
+    for output in ("matches", "points"):
+        matcher = query.matcher(budget="2 steps/event", output=output, **how)
+        wanted = pa.concat_tables([matcher.push(rows), matcher.finish()])
+        out = query.match_within(rows, "2 steps/event", **how)
+        assert (out.to_arrow() if output == "matches" else out.points()).equals(wanted)
+        assert len(wanted) > 0
+        assert out.record().work == matcher.record().work
+    out.report(tmp_path / "report.html")
+    net: Counter[str] = Counter()
+    for row in query.match_within(rows, "100%", **more, full_work=1).to_arrow().to_pylist():
+        net[str([row[name] for name in "abc"])] += 1 if row["op"] == "+I" else -1
+    remaining = query.match_within(rows, "100%", full_work=1, watermark=more.get("watermark", 10**6)).to_arrow()
+    assert +net == Counter(str([row[name] for name in "abc"]) for row in remaining.to_pylist())
+    for other in ({"sort": True}, {"limit": 3}, {"log_shed": True}):
+        with pytest.raises(AcepError) as caught:
+            query.match_within(rows, "3 steps/event", **more | other)
         assert caught.value.code == "ACEP-U055"
 
 

@@ -211,7 +211,7 @@ def test_cells_are_of_one_key_and_the_time_of_a_window() -> None:
 def test_runs_by_the_saved_history_find_what_was_promised() -> None:
     """On the part that it was measured on, and on the stretch that follows."""
     query, right = compile_query(QUERY, engine="runs"), []
-    for seed in range(cases(40, 4)):
+    for seed in range(cases(40, 2)):
         whole = stream(100 + seed, 3000)
         past, parts = whole[:2000], (whole[1200:2000], whole[2000:2800])
         known = HistoryGraph(query).fit(past, measure=promised)

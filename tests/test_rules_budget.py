@@ -436,8 +436,14 @@ def test_the_past_says_which_runs_are_worth_it(tmp_path: Path) -> None:
     rules, past, today = two(writes=WRITES), stream(3_000, 1), stream(1_500, 2)
     known = RuleHistory(rules).fit(past)
     assert [*known] == known.names == ["first", "second"]
-    folders = known.save(tmp_path / "known")
-    assert {name: folder.parent.name for name, folder in folders.items()} == {"first": "first", "second": "second"}
+    folder = known.save(tmp_path / "known")
+    assert sorted(one.name for one in folder.iterdir()) == ["first", "second"]
+    assert [known.save(folder, new_version=True), *RuleHistory.load(folder, rules)] == [folder, *known]
+    with pytest.raises(HistoryError, match="ACEP-H005"):
+        known.save(folder)
+    (tmp_path / "known" / "note").mkdir()
+    with pytest.raises(HistoryError, match="ACEP-H006"):
+        known.save(folder)
     with_it = rules.match_within(today, "30%", history=tmp_path / "known", audit=0)
     again = rules.match_within(today, "30%", history=RuleHistory.load(tmp_path / "known", rules), audit=0)
     assert with_it["first"].equals(again["first"])

@@ -8,7 +8,7 @@ from history.lazy import lazy
 
 if TYPE_CHECKING:
     from acep_approx.api.budgeted_matcher import BudgetedMatcher
-    from acep_approx.api.budgeted_revisions import BudgetedRevisedMatcher
+    from acep_approx.api.budgeted_revisions import BudgetedChangelog, BudgetedRevisedMatcher
     from acep_approx.api.compile import compile_query
     from acep_approx.api.matcher import Matcher
     from acep_approx.api.query import Query
@@ -20,7 +20,7 @@ else:
         __name__,
         {
             "acep_approx.api.budgeted_matcher": "BudgetedMatcher",
-            "acep_approx.api.budgeted_revisions": "BudgetedRevisedMatcher",
+            "acep_approx.api.budgeted_revisions": "BudgetedChangelog BudgetedRevisedMatcher",
             "acep_approx.api.compile": "compile_query",
             "acep_approx.api.matcher": "Matcher",
             "acep_approx.api.query": "Query",
@@ -31,6 +31,7 @@ else:
     )
 
 __all__ = [
+    "BudgetedChangelog",
     "BudgetedMatcher",
     "BudgetedRevisedMatcher",
     "Matcher",

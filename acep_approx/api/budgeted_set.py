@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from acep_approx.arguments import checked
 from acep_approx.budget.budget import Budget, refuse_without
-from acep_approx.errors import DataError, UsageError
+from acep_approx.errors import UsageError
 
 if TYPE_CHECKING:
     from acep_approx.budget.set_ledger import SetRecord
@@ -74,11 +74,9 @@ def from_plain(saved: dict[str, Any], history: Any) -> dict[str, Any]:
     if spending is None:
         return saved
     if spending.pop("history", False) and history is None:
-        raise DataError(
-            "the state is of a set with histories, which are not in it",
-            code="ACEP-D048",
-            hint="give them too: QuerySet.from_state(state, history=...)",
-        )
+        from acep_approx.training.histories import history_needed
+
+        raise history_needed()
     return {**saved, **spending, "history": history}
 
 
@@ -290,4 +288,5 @@ def check_budget(running: Running) -> None:
     from acep_approx.results.budgeted_set import purse_of
 
     if running.load is not None:
-        purse_of(running).check(entry.plan for entry in running.graph)
+        purse = purse_of(running)
+        purse.check(purse.plan_of(entry.plan, entry.horizon) for entry in running.graph)

@@ -25,7 +25,7 @@ from acep_approx.revisions.request import REVISING, Revisions, refuse_on_spark
 
 if TYPE_CHECKING:
     from acep_approx.api.budgeted_matcher import BudgetedMatcher
-    from acep_approx.api.budgeted_revisions import BudgetedRevisedMatcher
+    from acep_approx.api.budgeted_revisions import BudgetedChangelog, BudgetedRevisedMatcher
     from acep_approx.api.live_run import LiveRun
     from acep_approx.budget.budget import Budget
     from acep_approx.results.budgeted import BudgetedMatches
@@ -105,8 +105,8 @@ class Query(TunableQuery):
             With ``"skip"``: file that gets the rows left out, as JSON lines.
         **more
             Where events may be late or change: ``watermark``, ``emit``, ``op``, ``source``, ``sequence``, ``idle`` and
-            ``changelog``; see ``Revisions``. With a budget: ``history``, ``policy``, ``audit``, ``seed``, ``learn`` and
-            ``full_work``, as for ``match_within``.
+            ``changelog``; see ``Revisions``. With a budget: ``history``, ``policy``, ``audit``, ``seed``, ``learn``,
+            ``full_work`` and ``horizon``, as for ``match_within``.
 
         Returns
         -------
@@ -275,16 +275,17 @@ class Query(TunableQuery):
         from acep_approx.matching.state import MATCHER, meaning
 
         expect("the state", state, (bytes, bytearray, memoryview), "the bytes that state_bytes() gave")
-        saved = MATCHER.unpack(state, of=meaning(self.plan))
+        plan = self.plan
+        if plan.is_unbounded:
+            from acep_approx.api.spending import plan_then
+
+            plan = plan_then(plan, MATCHER.unpack(state))
+        saved = MATCHER.unpack(state, of=meaning(plan))
         is_revised = "revisions" in saved.parts
         if "spending" in (saved.parts["revisions"].head if is_revised else saved.head["caller"]):
-            from acep_approx.api.budgeted_matcher import BudgetedMatcher
-            from acep_approx.api.budgeted_revisions import BudgetedRevisedMatcher
-            from acep_approx.api.spending import known_history
+            from acep_approx.api.budgeted_revisions import taken_up_within
 
-            kind, known = BudgetedRevisedMatcher if is_revised else BudgetedMatcher, known_history(self, history)
-            with MATCHER.reading():
-                return kind.taken_up(self.plan, saved, known)
+            return taken_up_within(type(self)(plan), saved, history)
         if is_revised:
             from acep_approx.revisions.matcher import RevisedMatcher
 
@@ -312,16 +313,17 @@ class Query(TunableQuery):
         seed: int = 0,
         learn: bool = False,
         full_work: float | None = None,
+        horizon: str | None = None,
     ) -> BudgetedMatcher | BudgetedRevisedMatcher:
         from acep_approx.api.budgeted_matcher import BudgetedMatcher
         from acep_approx.api.budgeted_revisions import BudgetedRevisedMatcher
         from acep_approx.api.spending import load_of
 
         how = {"audit": audit, "seed": seed, "learns": learn, "full_work": full_work}
-        load = load_of(self, budget, history, policy, **how)
+        load = load_of(self, budget, history, policy, horizon, **how)
         if revisions is not None:
-            return BudgetedRevisedMatcher(self.plan, revisions, load, **options)
-        return BudgetedMatcher(self.plan, load, **options)
+            return BudgetedRevisedMatcher(load.plan_of(self.plan), revisions, load, **options)
+        return BudgetedMatcher(load.plan_of(self.plan), load, **options)
 
     @never_raises
     def _repr_html_(self) -> str:
@@ -439,6 +441,14 @@ class Query(TunableQuery):
         )
         return Matches(question, reading.open(events)).fetched()
 
+    @overload
+    def match_within(
+        self, events: Any, budget: str | float | Budget, *, emit: str | int, **options: Any
+    ) -> BudgetedChangelog: ...
+
+    @overload
+    def match_within(self, events: Any, budget: str | float | Budget, **options: Any) -> BudgetedMatches: ...
+
     @checked
     def match_within(
         self,
@@ -452,8 +462,9 @@ class Query(TunableQuery):
         log_shed: bool = False,
         learn: bool = False,
         full_work: float | None = None,
+        horizon: str | None = None,
         **options: Any,
-    ) -> BudgetedMatches:
+    ) -> BudgetedMatches | BudgetedChangelog:
         """Find the matches that a load budget can buy.
 
         Parameters
@@ -461,8 +472,7 @@ class Query(TunableQuery):
         events
             As for ``match``.
         budget : str or Budget
-            ``"20%"`` of the full work (which a history knows), ``"5000 steps/event"``, ``"200 runs"``,
-            ``"2 ms/batch"`` or ``"100k events/s"``.
+            ``"20%"`` of the full work, ``"5000 steps/event"``, ``"200 runs"``, ``"2 ms/batch"`` or ``"100k events/s"``.
         history : HistoryGraph or path, optional
             What was learned from the past: it ranks which partial matches to keep.
         policy : str, optional
@@ -473,21 +483,23 @@ class Query(TunableQuery):
         seed : int, default 0
             Of the cohort, and of coins.
         log_shed : bool, default False
-            Whether ``shed()`` can list what was shed.
+            Whether ``shed()`` can list it.
         learn : bool, default False
-            Whether what partial matches are worth is learned while the stream runs, from the history on or from
-            nothing. ``refreshed(query)`` gives the history as it was learned.
+            Whether what partial matches are worth is learned as the stream runs; ``refreshed(query)`` has it.
         full_work : float, optional
             Run-steps per event of the exact run: what a share is of, where no history knows it.
+        horizon : str, optional
+            Of a query in CEL without a window: how long a partial match is worth keeping, such as ``"10 min"``. Below
+            100% older ones are shed, and shares are of the run that keeps all others; 100% is exact.
         **options
-            As for ``match``. Where events may be late or change also ``id``, ``watermark``, ``op``, ``source``,
-            ``sequence`` and ``idle``, as for ``matcher``: matched are the events that remain, in order of time. A
-            changelog is what ``matcher`` gives.
+            As for ``match``. Where events may be late or change also ``id``, ``watermark`` and the like, as for
+            ``matcher``: matched are the events that remain. With ``emit`` or ``changelog``: the changelog.
 
         Returns
         -------
         BudgetedMatches
-            ``Matches`` with ``record()``, ``report(path)`` and ``shed()``. Each match is one of the exact answer.
+            ``Matches`` with ``record()``, ``report(path)`` and ``shed()``. Each match is one of the exact answer. With
+            ``emit`` or ``changelog`` a ``BudgetedChangelog``.
 
         Raises
         ------
@@ -500,19 +512,13 @@ class Query(TunableQuery):
         >>> query = compile_query("PATTERN SEQ(A a, A b, B c) WHERE b.x > a.x AND c.x > b.x WITHIN 40")
         >>> events = [{"ts": t, "type": "AAB"[t % 3], "x": t * 7 % 11} for t in range(600)]
         >>> some = query.match_within(events, "2 steps/event", audit=0)
-        >>> len(some.to_arrow()) < len(query.match(events).to_arrow())
-        True
-        >>> some.record().work <= 2 * 600
-        True
+        >>> len(some.to_arrow()) < len(query.match(events).to_arrow()), some.record().work <= 2 * 600
+        (True, True)
         """
-        from acep_approx.api.spending import load_of, put_in_order
-        from acep_approx.results.budgeted import BudgetedMatches
+        from acep_approx.api.budgeted_revisions import within
 
-        how = {"audit": audit, "seed": seed, "logs_shed": log_shed, "learns": learn, "full_work": full_work}
-        load = load_of(self, budget, history, policy, **how)
-        late = {name: options.pop(name) for name in (REVISING | {"id"}) & options.keys()}
-        exact = self.match(events, **options)
-        return BudgetedMatches(exact.question, put_in_order(exact, late) if late else exact.source, load)
+        spending = {"history": history, "policy": policy, "audit": audit, "seed": seed, "full_work": full_work}
+        return within(self, events, budget, log_shed, spending | {"learn": learn, "horizon": horizon}, options)
 
     @checked
     def why(

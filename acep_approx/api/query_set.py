@@ -25,8 +25,10 @@ from acep_approx.events.stream import stamped
 from acep_approx.events.time_formats import TimeFormat
 from acep_approx.matching.outputs.bind import Bind, as_plain
 from acep_approx.matching.outputs.kinds import STREAMED, OutputName
+from acep_approx.planning.changed import check_horizon
 from acep_approx.planning.durations import Duration, check_duration
 from acep_approx.planning.planner import Plan
+from acep_approx.query.parser import parse_window
 from acep_approx.results.beginning import LookoutOfSet
 from acep_approx.revisions.request import REVISING
 from acep_approx.run.lateness import Lateness
@@ -95,6 +97,8 @@ class QuerySet(BudgetedSet, SavedSet, OrderedRun):
         What happens to rows that are pushed and have no time that can be used: as for ``Query.matcher``.
     budget, history, policy, audit, seed, full_work, log_shed : optional
         A load budget of all queries together: as for ``match_within``. Default: all of the work is done.
+    horizon : str, optional
+        Of queries in CEL that have no window, as for ``add``; it says something inside a load budget only.
 
     Raises
     ------
@@ -138,6 +142,7 @@ class QuerySet(BudgetedSet, SavedSet, OrderedRun):
         sequence: str | None = None,
         idle: Duration | None = None,
         bind: Bind = None,
+        horizon: str | None = None,
         **others: Any,
     ) -> None:
         spending = {name: others.pop(name) for name in SPENDING if name in others}
@@ -161,6 +166,10 @@ class QuerySet(BudgetedSet, SavedSet, OrderedRun):
             self._made_with["bind"] = as_plain(bind)
         if made is not None:
             self._made_with["spending"] = plain(spending)
+        if horizon is not None:
+            parse_window(horizon)  # refuses what is none
+            self._made_with["horizon"] = horizon
+        self._horizon = horizon
         if reorder is not None:
             lateness |= {"watermark": reorder, "called": "reorder"}
         asked = Lateness(**lateness) if any(value is not None for value in lateness.values()) else None
@@ -184,6 +193,7 @@ class QuerySet(BudgetedSet, SavedSet, OrderedRun):
         *,
         id: str | None = None,  # noqa: A002  (what users call it)
         weight: float = 1.0,
+        horizon: str | None = None,
     ) -> Subscription:
         """Add a query: it sees the epochs whose first event is pushed after this.
 
@@ -195,6 +205,9 @@ class QuerySet(BudgetedSet, SavedSet, OrderedRun):
             Names it; default "q1", "q2" and so on.
         weight : float, default 1
             Under a load budget: how much a match point of it counts for, beside those of others.
+        horizon : str, optional
+            Under a load budget, where it is in CEL and has no window: as for ``Query.match_within``. Default: that of
+            the set.
 
         Returns
         -------
@@ -216,7 +229,10 @@ class QuerySet(BudgetedSet, SavedSet, OrderedRun):
         if id is not None and broken_at(id) is not None:
             raise UsageError(f"the id {id!r} is no text", code="ACEP-U191", hint="give one without half characters")
         weights = weights_in(None, weight)
-        added = self._add(self._texts.planned(query, self._running.graph.next_number), [id], weights)
+        planned = self._texts.planned(query, self._running.graph.next_number)
+        if horizon is not None:
+            check_horizon(planned.template.plan if isinstance(planned, Alike) else planned.plans[-1], horizon)
+        added = self._add(self._texts.until(planned, horizon or self._horizon), [id], weights)
         return self._subscription(*added.popitem())
 
     @checked
@@ -280,7 +296,8 @@ class QuerySet(BudgetedSet, SavedSet, OrderedRun):
                     raise UsageError(what, code="ACEP-U070", hint="name each query, or leave the column out")
                 given = map(str, batch.column("id").to_pylist()) if is_named else (id and f"{id}[{n}]" for n in rows)
                 weighed = iter(weights_in(batch, weight))
-                for planned in self._texts.with_constants(syntax, batch, first, lambda: graph.next_number):
+                for made in self._texts.with_constants(syntax, batch, first, lambda: graph.next_number):
+                    planned = self._texts.until(made, self._horizon)
                     some = [*islice(given, planned.queries)]
                     added = self._add(planned, some, [*islice(weighed, planned.queries)])
                     ids += added
@@ -304,7 +321,8 @@ class QuerySet(BudgetedSet, SavedSet, OrderedRun):
         names = [graph.free_id() if id_ is None else id_ for id_ in ids]
         if isinstance(query, Alike):
             return dict(zip(names, self._running.add_alike(query, names, self.output), strict=True))
-        parts = entries_of(query.plans, query.text, self.output, id=names[0], first=graph.next_number)
+        more: dict[str, Any] = {"id": names[0], "first": graph.next_number, "horizon": query.horizon}
+        parts = entries_of(query.plans, query.text, self.output, **more)
         for number, part in enumerate(parts):
             try:
                 self._running.add(part)
@@ -578,8 +596,11 @@ class QuerySet(BudgetedSet, SavedSet, OrderedRun):
         from acep_approx.api.live_run import Checkpointing, follow_set
 
         checkpointing = Checkpointing(checkpoint, checkpoint_every, finish)
-        fresh = pack(self._running.fresh(), self._made_with)  # the same for the same queries, read in the same way
-        asked = {"queries": sha256(fresh).hexdigest()[:16]} | (also_asked or {})
+        running, made_with = self._running.fresh(), dict(self._made_with)
+        running.load, spending = None, made_with.pop("spending", {})
+        spending = {name: value for name, value in spending.items() if name != "history"}  # the state knows them
+        fresh = pack(running, made_with)  # the same for the same queries, read in the same way
+        asked = {"queries": sha256(fresh).hexdigest()[:16]} | spending | (also_asked or {})
         reading = {"time": self._running.wanted["time"]} | reading
         return follow_set(self, place, checkpointing, reading, asked, on_schema)
 

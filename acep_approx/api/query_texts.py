@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from numbers import Real
 from typing import Any, NamedTuple
 
@@ -21,11 +22,16 @@ from acep_approx.subscriptions.templates.template import Alike, Template, checke
 
 
 class Planned(NamedTuple):
-    """A query of a set that runs by itself: the plans of its automata, its own last, and its text."""
+    """A query of a set that runs by itself: the plans of its automata, its own last, its text, and its horizon."""
 
     plans: list[Plan]
     text: str
     queries: int = 1
+    horizon: str | None = None
+
+    def until(self, horizon: str | None) -> Planned:
+        """The same with a horizon, where it has no window."""
+        return self._replace(horizon=horizon) if len(self.plans) == 1 and self.plans[0].is_unbounded else self
 
 
 class QueryTexts:
@@ -42,6 +48,16 @@ class QueryTexts:
         self._literals = Literals()
         self._trees: dict[str, Syntax] = {}  # of the texts with parameters: the same text is the same template
         self._templates: dict[int, tuple[Syntax, Template | None]] = {}  # by the identity of the tree
+        self._until: dict[tuple[int, str], Template] = {}  # with a horizon, by the identity of those without
+
+    def until(self, found: Planned | Alike, horizon: str | None) -> Planned | Alike:
+        """What has no window gets a horizon."""
+        if isinstance(found, Planned) or horizon is None or not found.template.plan.is_unbounded:
+            return found.until(horizon) if isinstance(found, Planned) else found
+        key = id(found.template), horizon
+        if key not in self._until:
+            self._until[key] = replace(found.template, horizon=horizon)
+        return found._replace(template=self._until[key])
 
     def planned(self, query: str | Query, mark: int) -> Planned | Alike:
         """The plans of a query.
@@ -134,18 +150,18 @@ class SavedTexts:
     """Makes plans of what a state has of queries; those of one template get the same."""
 
     def __init__(self) -> None:
-        self._templates: dict[str, Template] = {}
+        self._templates: dict[tuple[str, str | None], Template] = {}
         self._parts: dict[tuple[str, int], list[Plan]] = {}
 
     def __call__(self, saved: Mapping[str, Any]) -> tuple[Plan, Template | None]:
         """The plan of a query, and its template where it has one."""
-        text = saved["text"]
+        text, horizon = saved["text"], saved.get("horizon")
         if saved["kinds"] is not None:
-            if text not in self._templates:
+            if (text, horizon) not in self._templates:
                 template = Template.of(tree_of(text))
                 assert template is not None, "it was one"
-                self._templates[text] = template
-            return self._templates[text].plan, self._templates[text]
+                self._templates[text, horizon] = replace(template, horizon=horizon)
+            return self._templates[text, horizon].plan, self._templates[text, horizon]
         if saved["part"] is not None:
             place, mark = saved["part"]
             if (text, mark) not in self._parts:

@@ -17,10 +17,10 @@ from acep_approx.arrays import Ints
 from acep_approx.budget.budget import Budget, refuse_without
 from acep_approx.budget.rules_ledger import Doubt, RuleShare, RulesRecord
 from acep_approx.diagrams.fragments import never_raises
-from acep_approx.errors import DataError, UsageError, expect
+from acep_approx.errors import UsageError, expect
 from acep_approx.events.stream import EventBatch
 from acep_approx.matching.pipeline import Pipeline
-from acep_approx.planning.compiled import CompiledQuery
+from acep_approx.planning.planner import Plan
 from acep_approx.ranges import COUNT, number_in
 from acep_approx.results.budgeted_set import logged_by, shared_record, shed_table_of, write_page_of
 from acep_approx.results.match import named
@@ -33,10 +33,9 @@ from acep_approx.rules.runner import Runner
 from acep_approx.shedding.load import Load, full_work_unknown
 from acep_approx.shedding.purse import LoggedShed, Purse
 from acep_approx.shedding.shedder import Shedder
-from acep_approx.training.histories import Histories
+from acep_approx.training.histories import Histories, history_needed
 from acep_approx.training.history_graph import HistoryGraph
 from acep_approx.training.policies import LEARNED, no_history
-from history.store import is_history
 
 PROTECTED = 1000.0
 """What a match point counts for, beside those of others, of a rule that writes what some rule reads."""
@@ -56,6 +55,11 @@ def sheds(rule: CompiledRule) -> bool:
     return rule.plan.registers is not None
 
 
+def plans_of(program: Program) -> dict[str, Plan]:
+    """The plans of the rules that shed, by name: so their histories are known."""
+    return {rule.name: rule.plan for rule in filter(sheds, program.rules)}
+
+
 class ShownRulesRecord(RulesRecord):
     """A record that draws itself in a notebook."""
 
@@ -73,13 +77,13 @@ class RuleSpending:
     ----------
     load : Load
         ``history`` is not looked at.
-    histories : mapping of str to HistoryGraph
-        By rule; may have none.
+    histories : Histories
+        Known by the names of rules; may have none.
     shed : {"protect", "alike"}
         Whether rules that write what some rule reads get first what they need.
     """
 
-    def __init__(self, load: Load, histories: Mapping[str, HistoryGraph], shed: str) -> None:
+    def __init__(self, load: Load, histories: Histories, shed: str) -> None:
         self.load, self.histories, self.shed = load, histories, shed
         self._found: dict[str, list[int]] = {}
         self._made: dict[int, Shedder] = {}
@@ -109,7 +113,7 @@ class RuleSpending:
 
     def begin(self, program: Program) -> dict[int, Shedder]:
         """Begin a run: the shedders of the rules that shed, by number."""
-        self.purse = Purse(self.load, Histories(self.histories))
+        self.purse = Purse(self.load, self.histories)
         self.program, self._taint = program, Taint.of(program.graph)
         self._found = {rule.name: [0, 0] for rule in program.rules}
         self._protected = self._to_spare(program)
@@ -308,7 +312,7 @@ def spending_of(program: Program, budget: str | float | Budget | None, more: dic
     return made
 
 
-def known_of(history: Known, program: Program) -> Mapping[str, HistoryGraph]:
+def known_of(history: Known, program: Program) -> Histories:
     """The histories that were given, or that stand in a folder.
 
     Raises
@@ -318,10 +322,8 @@ def known_of(history: Known, program: Program) -> Mapping[str, HistoryGraph]:
     """
     expect("history", history, (Mapping, str, Path, NoneType), "a RuleHistory, or the path of one")
     if isinstance(history, str | Path):
-        own = [(one, Path(history) / one.name) for one in filter(sheds, program.rules)]
-        there = [pair for pair in own if is_history(pair[1])] or own[:1]
-        return {one.name: HistoryGraph.load(place, CompiledQuery(one.plan)) for one, place in there}
-    return history or {}
+        return Histories(folder=history).read(plans_of(program))
+    return history if isinstance(history, Histories) else Histories(history)
 
 
 def taken_up(program: Program, options: dict[str, Any] | None, history: Known) -> RuleSpending | None:
@@ -335,10 +337,6 @@ def taken_up(program: Program, options: dict[str, Any] | None, history: Known) -
     if options is None:
         return None
     if options["has_history"] and history is None:
-        raise DataError(
-            "the state is of a run with a history, which is not in it",
-            code="ACEP-D048",
-            hint="give the history too: from_state(state, history=...); a later version of it will do",
-        )
+        raise history_needed()
     how = {name: options[name] for name in HOW} | {"logs_shed": options.get("log_shed", False)}
     return RuleSpending(Load(Budget.parse(options["budget"]), **how), known_of(history, program), options["shed"])

@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Self
 
 import pyarrow as pa
 
-from acep_approx.api.rule_budget import known_of, sheds
+from acep_approx.api.rule_budget import plans_of, sheds
 from acep_approx.api.rule_set import RuleSet
 from acep_approx.arguments import checked
 from acep_approx.errors import UsageError
 from acep_approx.events.reading.widening import stacked
 from acep_approx.planning.compiled import CompiledQuery
+from acep_approx.training.histories import Histories
 from acep_approx.training.history_graph import HistoryGraph
 from acep_approx.training.training import OnProgress
 
 
-class RuleHistory(Mapping[str, HistoryGraph]):
+class RuleHistory(Histories, Mapping[str, HistoryGraph]):
     """Learns from the past which partial matches of rules are worth keeping: a history for each rule that can shed.
+
+    ``save`` writes them to a folder, each to one of its own with the name of the rule.
 
     Parameters
     ----------
@@ -39,17 +42,11 @@ class RuleHistory(Mapping[str, HistoryGraph]):
     """
 
     def __init__(self, rules: RuleSet) -> None:
+        super().__init__()
         self.rules = rules
-        self._graphs: dict[str, HistoryGraph] = {}
 
     def __getitem__(self, rule: str) -> HistoryGraph:
-        return self._graphs[rule]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._graphs)
-
-    def __len__(self) -> int:
-        return len(self._graphs)
+        return self._learned[rule]
 
     def __repr__(self) -> str:
         return f"<RuleHistory of {', '.join(self) or 'no rules yet'}>"
@@ -57,7 +54,7 @@ class RuleHistory(Mapping[str, HistoryGraph]):
     @property
     def names(self) -> list[str]:
         """The rules that can shed: each has a history, once something was learned."""
-        return [rule.name for rule in filter(sheds, self.rules.program.rules)]
+        return [*plans_of(self.rules.program)]
 
     @checked
     def fit(
@@ -103,7 +100,7 @@ class RuleHistory(Mapping[str, HistoryGraph]):
             execution = run.stage.execution
             execution.on_reads = lambda rule, table: seen.setdefault(rule, []).append(table)
             run.push(events)
-        self._graphs, nothing = {}, None
+        self._learned, nothing = {}, None
         for rule in filter(sheds, self.rules.program.rules):
             graph = HistoryGraph(CompiledQuery(rule.plan))
             try:
@@ -113,34 +110,14 @@ class RuleHistory(Mapping[str, HistoryGraph]):
                     raise
                 nothing = error  # nothing begins a match of this rule: it has no history
             else:
-                self._graphs[rule.name] = graph
+                self._learned[rule.name] = graph
         if nothing is not None and not self:
             raise nothing
         return self
 
-    @checked
-    def save(self, path: str | Path, *, new_version: bool = False) -> dict[str, Path]:
-        """Write the histories to a folder: one of its own for each rule; ``new_version`` as for ``HistoryGraph.save``.
-
-        Returns
-        -------
-        dict of str to Path
-            By rule the directory of the version.
-
-        Raises
-        ------
-        UsageError
-            ``ACEP-U036``: nothing was learned yet.
-        HistoryError
-            Something is there already, or a history of other rules.
-        """
-        if not self:
-            raise UsageError("this history has not learned anything yet", code="ACEP-U036", hint="call fit(events)")
-        return {name: graph.save(Path(path) / name, new_version=new_version) for name, graph in self.items()}
-
     @classmethod
     @checked
-    def load(cls, path: str | Path, rules: RuleSet) -> RuleHistory:
+    def load(cls, path: str | Path, rules: RuleSet) -> RuleHistory:  # type: ignore[override]
         """Read the histories of rules.
 
         Raises
@@ -149,5 +126,5 @@ class RuleHistory(Mapping[str, HistoryGraph]):
             No rule has one there (``ACEP-H001``), or one is of another query (``ACEP-H002``).
         """
         made = cls(rules)
-        made._graphs = dict(known_of(Path(path), rules.program))
+        made._learned = Histories(folder=path).read(plans_of(rules.program))._learned
         return made

@@ -7,8 +7,11 @@ from types import NoneType
 from typing import TYPE_CHECKING, Any
 
 from acep_approx.budget.budget import Budget
-from acep_approx.errors import DataError, UsageError, expect
+from acep_approx.errors import expect
 from acep_approx.events.source import Source
+from acep_approx.matching.state import MATCHER
+from acep_approx.planning.changed import check_horizon
+from acep_approx.planning.compiled import CompiledQuery
 from acep_approx.ranges import finite
 from acep_approx.results.budgeted import BudgetedRun
 from acep_approx.results.matches import Matches
@@ -16,14 +19,15 @@ from acep_approx.revisions.matcher import RevisedMatcher
 from acep_approx.revisions.remaining import remaining
 from acep_approx.revisions.request import Revisions
 from acep_approx.shedding.load import Load
+from acep_approx.training.histories import history_needed
 from acep_approx.training.history_graph import HistoryGraph
 from acep_approx.training.needless import warn_of_needless_history
 
 if TYPE_CHECKING:
-    from acep_approx.planning.compiled import CompiledQuery
+    from acep_approx.archive import Scope
     from acep_approx.planning.planner import Plan
 
-HOW = ("policy", "audit", "seed", "learns", "full_work")
+HOW = ("policy", "audit", "seed", "learns", "full_work", "horizon")
 """What a load says beside the budget and the history."""
 
 
@@ -38,34 +42,30 @@ def load_of(
     budget: str | float | Budget,
     history: HistoryGraph | str | Path | None,
     policy: str | None,
+    horizon: str | None = None,
     **how: Any,
 ) -> Load:
-    """What is asked for; ``how`` as for ``Load``."""
-    given = Budget.parse(budget)
-    if query.plan.registers is None:  # nothing is shed, so nothing is asked of a history
-        if history is not None:
-            warn_of_needless_history(query.plan)
-        history, policy = None, None
-    return Load(given, known_history(query, history), policy=policy, **how)
-
-
-def put_in_order(matches: Matches, late: dict[str, Any]) -> Source:
-    """Put the events of a question in order of time: those that remain once late ones and changes have come.
-
-    ``late``: arguments of ``Revisions``.
+    """What is asked for; ``how`` as for ``Load``.
 
     Raises
     ------
     UsageError
-        ``ACEP-U055``: results are to come before they are final.
+        ``ACEP-U221``: a horizon of a query that has a window.
     """
-    asked = Revisions(**{name: value for name, value in late.items() if value is not None})
-    if not asked.is_final or asked.changelog:
-        raise UsageError(
-            "match_within() gives final results, each once: emit= and changelog= say otherwise",
-            code="ACEP-U055",
-            hint="leave them out, or push the events: query.matcher(budget=..., emit='early').push(events)",
-        )
+    given = Budget.parse(budget)
+    if horizon is not None:
+        check_horizon(query.plan, horizon)
+        history = None if given.is_unlimited else history  # it is of the query with the horizon
+        query = CompiledQuery(Load(given, horizon=horizon).plan_of(query.plan))
+    if query.plan.registers is None:  # nothing is shed, so nothing is asked of a history
+        if history is not None:
+            warn_of_needless_history(query.plan)
+        history, policy = None, None
+    return Load(given, known_history(query, history), policy=policy, horizon=horizon, **how)
+
+
+def put_in_order(matches: Matches, asked: Revisions) -> Source:
+    """Put the events of a question in order of time: those that remain once late ones and changes have come."""
     question = matches.question
     return remaining(RevisedMatcher(question.plan, asked, **question.roles), matches.source)
 
@@ -95,14 +95,17 @@ def load_of_state(plan: Plan, spending: dict[str, Any], history: HistoryGraph | 
     """
     needed = spending["history"]
     if needed is not None and history is None and plan.registers is not None:
-        version = f"version {needed['version']}" if needed["version"] else "never saved"
-        raise DataError(
-            f"the state is of a run with a history ({version}, learned from {needed['events']:,} events), which is "
-            "not in it",
-            code="ACEP-D048",
-            hint="give the history too: from_state(state, history=...); a later version of it will do",
-        )
-    return Load(Budget.parse(spending["budget"]), history, **{name: spending[name] for name in HOW})
+        raise history_needed(needed)
+    how = {"horizon": None, **spending}  # states of before have none
+    return Load(Budget.parse(spending["budget"]), history, **{name: how[name] for name in HOW})
+
+
+def plan_then(plan: Plan, state: Scope) -> Plan:
+    """The plan of a run whose state this is: that of the query, unless it ended partial matches with a horizon."""
+    with MATCHER.reading():
+        head = state.parts["revisions"].head if "revisions" in state.parts else state.head["caller"]
+        spending = head.get("spending") or {"budget": "100%"}
+        return Load(Budget.parse(spending["budget"]), horizon=spending.get("horizon")).plan_of(plan)
 
 
 def go_on(run: BudgetedRun, spending: dict[str, Any]) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from acep_approx.arguments import checked
 from acep_approx.errors import UsageError, expect
-from acep_approx.planning.changed import replanned
+from acep_approx.planning.changed import check_horizon, replanned, until
 from acep_approx.planning.compiled import CompiledQuery
 
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ class TunableQuery(CompiledQuery):
         past: Any,
         *,
         gap: int | str = -1,
+        horizon: str | None = None,
         on_progress: Callable[[str, float], None] | None = None,
         **reading: Any,
     ) -> HistoryGraph:
@@ -41,6 +42,8 @@ class TunableQuery(CompiledQuery):
             As for ``match``.
         gap : int or "window", default -1
             As for ``HistoryGraph``.
+        horizon : str, optional
+            As for ``match_within``: what is learned is of use with the same one.
         on_progress : callable, optional
             Told what is being done, and how much of it, from 0 to 1.
         **reading
@@ -55,7 +58,7 @@ class TunableQuery(CompiledQuery):
         ------
         UsageError
             ``ACEP-U053``: there is no such argument. ``ACEP-U046``: no event of the past begins a match;
-            ``ACEP-U073``: no window.
+            ``ACEP-U073``: no window, and no horizon; ``ACEP-U221``: a window and a horizon.
 
         Examples
         --------
@@ -73,7 +76,11 @@ class TunableQuery(CompiledQuery):
         from acep_approx.training.history_graph import HistoryGraph
 
         _refuse_others(reading, {*Reading.__dataclass_fields__, "sort"}, "train")
-        return HistoryGraph(self, gap=gap).fit(past, on_progress=on_progress, measure=promised, **reading)
+        query = self
+        if horizon is not None:
+            check_horizon(self.plan, horizon)
+            query = type(self)(until(self.plan, horizon))
+        return HistoryGraph(query, gap=gap).fit(past, on_progress=on_progress, measure=promised, **reading)
 
     @checked
     def tune(

@@ -196,8 +196,8 @@ class SetRecord(SharedRecord):
         return found
 
     def __repr__(self) -> str:
-        work = f"{self.work:,} of {self.allowed:,} run-steps, {self.shed_runs:,} runs shed"
         parts = f"{len(self.parts):,} engine{'s' * (len(self.parts) != 1)} of {len(self.queries):,} queries"
+        work = f"{self.work:,} of {self.allowed:,} run-steps, {self.shed_runs:,} runs shed"
         return f"<SetRecord of {parts} under a budget of {self.budget}: {work}, {self.found:,} match points>"
 
 

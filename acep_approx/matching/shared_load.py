@@ -55,12 +55,15 @@ class SharedLoad(Protocol):
         ----------
         plan : Plan
         known_as : str, optional
-            What its history is found by; default: the fingerprint of the plan.
+            What its history is found by; default: as ``Plan.known_as``.
         audits_beside : bool, default True
             Whether the audit may match some parts of the stream beside the run.
         is_of_pairs : bool, default False
             Whether the keys of the engine are queries of a template, too: then a try to begin a run is a run-step.
         """
+
+    def plan_of(self, plan: Plan, horizon: str | None) -> Plan:
+        """What is run of the plan of a query that may have a horizon: see ``Load.plan_of``."""
 
     def join(self, shedder: Any, name: str = "", weight: float = 1.0, instead_of: Any = None) -> None:
         """Let an engine have a part of the budget, before its next event; perhaps that of another one."""

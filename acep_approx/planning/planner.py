@@ -229,6 +229,11 @@ class Plan:
         meaning = repr((automaton, text, self.query.functions) if self.query.functions else (automaton, text))
         return hashlib.sha256(meaning.encode()).hexdigest()[:16]
 
+    @property
+    def known_as(self) -> str:
+        """What its history is found by among others: the fingerprint, and the window as it was written."""
+        return f"{self.fingerprint()}-{self.query.window.amount:g}{self.query.window.unit}"
+
     @cached_property
     def registers_of_walks(self) -> RegisterAutomaton:
         """The automaton with its conditions, where walks list maximal matches; known from one run to the next."""
@@ -274,7 +279,8 @@ class Plan:
             raise UsageError(
                 f"{what} and a query in CEL without a window do not go together: what it waits for has no end",
                 code="ACEP-U073",
-                hint="say how long a result may last: WITHIN 10 min behind FROM (--within), or FILTER{DUR <= 10 min}",
+                hint="say how long a partial match is worth keeping: --horizon '10 min' (horizon=); or how long a "
+                "result may last: WITHIN 10 min behind FROM (--within)",
             )
 
     @property

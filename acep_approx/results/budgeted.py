@@ -252,6 +252,7 @@ class BudgetedRun:
         done = self.shedder
         if done is None or done.online is None or done.online.learner.values is None:
             return None
+        query = type(query)(self.load.plan_of(query.plan))
         known = copy(self.load.history) if self.load.history is not None else HistoryGraph(query)
         work = done.load.steps_per_event or done.full_work()
         assert work is not None, "who has ranked runs knows what they take"

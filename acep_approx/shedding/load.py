@@ -12,6 +12,7 @@ from acep_approx.budget.audit import AuditCells
 from acep_approx.budget.budget import Budget
 from acep_approx.engines.runs.worth import Allowance, Worth
 from acep_approx.errors import UsageError, expect
+from acep_approx.planning.changed import until
 from acep_approx.training.policies import LEARNED, no_history, policy_named, random_lineages
 from acep_approx.training.pricing import first_price
 
@@ -48,6 +49,8 @@ class Load:
         then a cohort that is matched beside the run (``learning.cohort``).
     full_work : float, optional
         Run-steps per event of the exact run: what a share is of, in the place of what the history knows.
+    horizon : str, optional
+        How long partial matches of a query in CEL without a window are kept, unless all of the work may be done.
     drops : bool, default False
         Whether the exact run of the same output drops runs that can do no more than another: who sheds finds out.
     """
@@ -61,12 +64,14 @@ class Load:
     logs_shed: bool = False
     learns: bool = False
     full_work: float | None = None
+    horizon: str | None = None
     drops: bool = False
 
     def __post_init__(self) -> None:
         expect("audit", self.audit, Real, "a share from 0 to below 1")
         expect("seed", self.seed, Integral, "a whole number")
         expect("full_work", self.full_work, (Real, NoneType), "a number above 0")
+        expect("horizon", self.horizon, (str, NoneType), "a length of time, such as '10 min'")
         expect("policy", self.policy, (str, NoneType), "the name of one")
         if not 0 <= self.audit < 1:
             raise UsageError(
@@ -95,12 +100,17 @@ class Load:
             ``ACEP-U034``: a share of a full work that nobody knows; ``ACEP-U032``: a policy that needs a history;
             ``ACEP-U073``: runs that never end.
         """
-        plan.refuse_unbounded("a load budget")
+        if not self.budget.is_unlimited:
+            plan.refuse_unbounded("a load budget")
         if self.history is None and plan.registers is not None:
             if self.budget.unit == "%" and not self.budget.is_unlimited and self.full_work is None:
                 raise full_work_unknown(self.budget)
             if self.policy_name in LEARNED:
                 raise no_history(self.policy_name)
+
+    def plan_of(self, plan: Plan) -> Plan:
+        """What is run of a plan: less than all of the work ends partial matches with the horizon."""
+        return plan if self.budget.is_unlimited else until(plan, self.horizon)
 
     @property
     def steps_per_event(self) -> float | None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -21,11 +22,13 @@ from acep_approx.budget.budget import Budget
 from acep_approx.budget.ledger import Piece
 from acep_approx.events.stream import EventBatch
 from acep_approx.kernels.runs.scores import LOG_SLOT
+from acep_approx.planning.changed import until
 from acep_approx.ranges import COUNT, TICK, finite, number_in
 from acep_approx.shedding.load import Load, full_work_unknown
 from acep_approx.shedding.metrics import shed_table, windows_of_slots
 from acep_approx.shedding.shedder import Shedder
 from acep_approx.shedding.splitting import ALMOST_ALL, ROOM, Need, towards_one_price
+from acep_approx.training.histories import check_same, told
 from acep_approx.training.policies import LEARNED
 
 if TYPE_CHECKING:
@@ -61,10 +64,6 @@ class Account:
         Its part of the budget, as a multiple of what its own work is entitled to.
     size : float
         Run-steps per event of its exact run, as far as they are known.
-    work, granted : float
-        Run-steps when parts moved last.
-    shed : int
-        Runs that it had shed by then.
     """
 
     shedder: Shedder
@@ -72,9 +71,12 @@ class Account:
     weight: float = 1.0
     part: float = 1.0
     size: float = 1.0
-    work: float = 0.0
-    granted: float = 0.0
-    shed: int = 0
+
+    @cached_property
+    def history(self) -> dict[str, Any] | None:
+        """What a state holds of the history that it has."""
+        known = self.shedder.load.history
+        return None if known is None else told(known)
 
     @property
     def piece(self) -> Piece | None:
@@ -161,7 +163,8 @@ class Purse:
         self._due, self._next = FIRST_MOVE, FIRST_MOVE
         self._pieces: list[Piece] = []
         self._between, self._since = 1, 0  # events between two pieces that are remembered, and since the last one
-        self._is_restored = self._is_changed = False
+        self._is_restored = self._is_changed = self._will_change = False
+        self._histories: dict[str, Any] = {}  # those of the state that it goes on from
 
     # --- engines --------------------------------------------------------------------------------------------
 
@@ -176,11 +179,24 @@ class Purse:
         """
         knows = self.load.full_work is not None or self.histories is not None
         for plan in plans:
-            is_known = self.histories is not None and plan.fingerprint() in self.histories
+            is_known = self.histories is not None and plan.known_as in self.histories
             own = replace(self.load, full_work=1.0) if knows else self.load
-            plan.refuse_unbounded("a load budget")
+            self._refuse_unbounded(plan)
             if not is_known:
                 own.check(plan)
+
+    def plan_of(self, plan: Plan, horizon: str | None) -> Plan:
+        """What is run of the plan of a query that may have a horizon: see ``Load.plan_of``."""
+        return plan if self.is_exact else until(plan, horizon)
+
+    def _refuse_unbounded(self, plan: Plan) -> None:
+        if not self.is_exact:
+            plan.refuse_unbounded("a load budget")
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether all of the work is done, also for partial matches that never end."""
+        return self.load.budget.is_unlimited
 
     def shedder(
         self, plan: Plan, known_as: str | None = None, *, audits_beside: bool = True, is_of_pairs: bool = False
@@ -196,8 +212,8 @@ class Purse:
         """
         if plan.registers is None:
             return None
-        plan.refuse_unbounded("a load budget")
-        name = known_as or plan.fingerprint()
+        self._refuse_unbounded(plan)
+        name = known_as or plan.known_as
         history = None if self.histories is None else self.histories.of(plan, name)
         own = replace(self.load, history=history, full_work=None)
         if own.budget.unit == "%" and history is None:
@@ -239,6 +255,8 @@ class Purse:
             shedder.take(instead_of.load.budget, instead_of.load.full_work)
             self.leave(instead_of)
         self.accounts[shedder] = Account(shedder, name, weight, shedder.part)
+        if self._is_restored:
+            self._check_history(self.accounts[shedder])
 
     def settle(self) -> None:
         """Tell all engines their parts, if some have come or gone; engines ask for that before each batch."""
@@ -322,7 +340,7 @@ class Purse:
             if self._shares_tokens:
                 self._share_tokens(accounts)
         for one in accounts:
-            one.work, one.granted, one.shed = self._stands(one)
+            one.shedder.stood = self._stands(one)
 
     def _in_order(self) -> list[Account]:
         """The accounts in an order that does not depend on who came first, as sums of fractions do."""
@@ -334,13 +352,13 @@ class Purse:
 
     def _need(self, one: Account) -> Need:
         """What came of an engine since parts moved last; where prices are not learned, by its weight alone."""
-        work, granted, shed = self._stands(one)
+        (work, granted, shed), (work_then, granted_then, shed_then) = self._stands(one), one.shedder.stood
         known = one.shedder.load.history if self._all_learned else None
         price = one.weight / one.part
         if known is not None:
             price = one.weight * known.prices_.marginal(one.shedder.arena.usual_price)
-        done, bound = work - one.work, granted - one.granted
-        price *= shed > one.shed or ROOM * done > bound  # pairs are not even tried where nothing is left
+        done, bound = work - work_then, granted - granted_then
+        price *= shed > shed_then or ROOM * done > bound  # pairs are not even tried where nothing is left
         return Need(one.size, one.part, done, bound, price)
 
     def _move(self, accounts: Sequence[Account], needs: Sequence[Need]) -> None:
@@ -511,23 +529,36 @@ class Purse:
 
     def snapshot(self) -> dict[str, Any]:
         """What must be kept to go on elsewhere, as JSON; parts are in the states of the engines."""
-        return {"left": vars(self._left), "due": [self._due, self._next], "begin": self.begin}
+        histories = {one.shedder.known_as: one.history for one in self.accounts.values() if one.history is not None}
+        where = {"left": vars(self._left), "due": [self._due, self._next], "is_changed": self._is_changed}
+        return where | {"histories": histories, "begin": self.begin}
 
     def restore(self, saved: dict[str, Any]) -> None:
-        """Go on from what ``snapshot`` gave: engines that join until ``restored`` have what their states say."""
+        """Go on from what ``snapshot`` gave: engines that join until ``restored`` have what their states say.
+
+        Raises
+        ------
+        DataError
+            ``ACEP-D048``: an engine, also one that joins until then, had another history.
+        """
         self._left = Piece(**saved["left"])
         finite("left", *vars(self._left).values())
         self._due, self._next = (number_in("due", number, 1, COUNT) for number in saved["due"])
         if saved.get("begin") is not None:  # states of before do not know it
             self.begin = number_in("begin", saved["begin"], -TICK, TICK)
-        self._is_restored = True
+        self._is_restored, self._will_change = True, bool(saved["is_changed"])
+        self._histories = saved["histories"]
+        for one in self.accounts.values():
+            self._check_history(one)
+
+    def _check_history(self, one: Account) -> None:
+        check_same(self._histories.get(one.shedder.known_as), one.shedder.load.history, one.name)
 
     def restored(self) -> None:
         """All engines are there again."""
-        self._is_restored = self._is_changed = False
+        self._is_restored, self._is_changed = False, self._will_change
         for one in self.accounts.values():
             one.part = one.shedder.part
-            one.work, one.granted, one.shed = self._stands(one)
         self._know_sizes()
 
 

@@ -156,7 +156,7 @@ def _some(pairs: Grouped, at: Ints) -> Grouped:
 class RecordingPurse(Purse):
     """Grants all, and keeps what engines are shown."""
 
-    shedder_of = Recorder
+    shedder_of, is_exact = Recorder, False
 
     def __init__(self) -> None:
         super().__init__(Load(Budget(100.0, "%"), audit=0.0))

@@ -95,6 +95,8 @@ class Shedder:
         What its history is found by.
     part : float
         Of a purse, as a multiple of what its own work is entitled to.
+    stood : tuple of (float, float, int)
+        Run-steps done and granted, and runs shed, when the parts of the purse moved last.
     before_batch : callable or None
         Is called before each batch.
     by_query : PointsByQuery
@@ -104,6 +106,7 @@ class Shedder:
     charges_births = keeps_metrics = False
     known_as = ""
     part = 1.0
+    stood: tuple[float, float, int] = (0.0, 0.0, 0)
     keeps_order = True
     """What is saved up is there for all keys: were events grouped, who comes first would depend on how they arrived."""
 
@@ -516,7 +519,7 @@ class Shedder:
         if self.keeps_metrics:
             so_far, by_query = self.metrics.snapshot(self.cells), self.by_query.snapshot()
             has = {"amount": self.load.budget.amount, "full_work": self.load.full_work, "part": self.part}
-            saved |= {"has": has, "so_far": so_far, "by_query": by_query, "pairs": self._pairs}
+            saved |= {"has": has, "stood": self.stood, "so_far": so_far, "by_query": by_query, "pairs": self._pairs}
         if self.observer is None:
             return saved
         return {**saved, "prices": None if self.observer.has_rescored else self._prices}  # None: of no version
@@ -526,8 +529,9 @@ class Shedder:
         self._order.check("restore")
         if self.keeps_metrics:
             has = saved["has"]
-            finite("has", *(number for number in has.values() if number is not None))
-            self.part = has["part"]
+            finite("has", *saved["stood"], *(number for number in has.values() if number is not None))
+            work, granted, shed = saved["stood"]
+            self.part, self.stood = has["part"], (work, granted, shed)
             self.take(Budget(has["amount"], self.load.budget.unit), has["full_work"])
             self.metrics.restore(saved["so_far"])
             self.by_query.restore(saved["by_query"])
@@ -639,6 +643,8 @@ class Shedder:
         """What the budget comes to."""
         rate = self._rate if self.exact_work is None else self.granted / max(self._events, 1)
         words, audit = bound_in_words(self.load.budget, rate), granted_beside(rate, 1, self.explores)
+        if self.load.horizon is not None and not self.load.budget.is_unlimited:
+            words += f", partial matches no older than {self.load.horizon}"
         return f"{words}, and {audit:,.3g} for the audit" if audit else words
 
 

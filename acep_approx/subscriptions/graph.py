@@ -154,6 +154,8 @@ class Entry:
         Of queries of a template: this, and the constants of those that wait. ``text`` is that of the template then.
     queries : int
         How many of them are in the set.
+    horizon : str, optional
+        How long its partial matches are kept inside a load budget, where it has no window.
     """
 
     number: int
@@ -171,6 +173,7 @@ class Entry:
     columns_of: dict[str, tuple[str, ...]] | None = None
     until: int | None = None
     queries: int = 0
+    horizon: str | None = None
 
     @property
     def key(self) -> object:
@@ -314,7 +317,7 @@ class Graph:
             syntax, id_ = filled(entry.shared.template.syntax, values), self.numbered.id(number)
             plan, part = plans_of(syntax, number)[-1], None if entry.plan.cel is None else (0, number)
             one = Entry(number, id_ or "", plan, text_of(syntax), entry.publish, entry.output, part=part)
-            one.level = entry.level
+            one.level, one.horizon = entry.level, entry.horizon
             made.append(one)
         for one in [one for one in made if self.give([one.number], entry, one)]:  # others leave in a later epoch
             self.put(one)
@@ -461,7 +464,13 @@ def _without(table: dict[str, dict[int, None]], name: str, number: int) -> None:
 
 
 def entries_of(
-    plans: Sequence[Plan], text: str, output: str, *, id: str, first: int  # noqa: A002
+    plans: Sequence[Plan],
+    text: str,
+    output: str,
+    *,
+    id: str,  # noqa: A002
+    first: int,
+    horizon: str | None = None,
 ) -> list[Entry]:
     """The parts of a query, the one whose results are shown last.
 
@@ -477,6 +486,8 @@ def entries_of(
     id : str
     first : int
         The number of the first part.
+    horizon : str, optional
+        Of the query, if it has one automaton: of several, each waits for what others make of time without end.
 
     Raises
     ------
@@ -484,6 +495,7 @@ def entries_of(
         Those of ``check_plan``.
     """
     made: list[Entry] = []
+    more: dict[str, Any] = {"horizon": horizon if len(plans) == 1 else None}
     for place, plan in enumerate(plans):
         check_plan(plan)
         publish, part = plan.query.publish, None if plan.cel is None else (place, first)
@@ -491,11 +503,13 @@ def entries_of(
         if publish is not None and (not is_last or not KINDS[output].binds):
             number = first + len(made)
             made.append(
-                Entry(number, id, plan, text, publish, MATCHES, is_shown=False, feeders=len(made), part=part)
+                Entry(number, id, plan, text, publish, MATCHES, is_shown=False, feeders=len(made), part=part, **more)
             )
             publish = None
         if is_last:
-            made.append(Entry(first + len(made), id, plan, text, publish, output, feeders=len(made), part=part))
+            made.append(
+                Entry(first + len(made), id, plan, text, publish, output, feeders=len(made), part=part, **more)
+            )
     return made
 
 

@@ -19,6 +19,7 @@ from acep_approx.matching.pipeline import Pipeline
 from acep_approx.matching.renumber import renumbered
 from acep_approx.matching.shared_load import SharedLoad
 from acep_approx.matching.stream_side import QuerySide, StreamSide
+from acep_approx.planning.planner import Plan
 from acep_approx.subscriptions.graph import NUMBER, Entry
 from acep_approx.subscriptions.published import Publishing, rows_shown
 
@@ -35,6 +36,11 @@ class Budgeted(NamedTuple):
     def of(self, numbers: Ints) -> Floats:
         """The weights of some queries."""
         return np.array([self.weights.get(number, 1.0) for number in numbers.tolist()])
+
+
+def plan_within(budget: Budgeted | None, entry: Entry) -> Plan:
+    """What is run of an entry, inside a budget if there is one."""
+    return entry.plan if budget is None else budget.load.plan_of(entry.plan, entry.horizon)
 
 
 @dataclass
@@ -173,9 +179,10 @@ class OneQuery(Member):
         super().__init__(level)
         self._number, self._id = entry.number, entry.id
         bind, budget = level.bind_of(entry), level.budget
-        shedder = None if budget is None else budget.load.shedder(entry.plan, audits_beside=not entry.level)
+        plan = plan_within(budget, entry)
+        shedder = None if budget is None else budget.load.shedder(plan, audits_beside=not entry.level)
         how: dict[str, Any] = {"shedding": shedder, "bind": bind, "joins": False, "columns_of": columns_of}
-        self.side = Pipeline(level.side, entry.plan, entry.output, **how)
+        self.side = Pipeline(level.side, plan, entry.output, **how)
 
     @property
     def pipeline(self) -> Pipeline:

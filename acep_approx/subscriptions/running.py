@@ -166,7 +166,8 @@ class Running:
         entry = self._change().alike.get(alike.key)
         if entry is None:
             shared, publish = Shared(template, alike.kinds), template.plan.query.publish
-            made = Entry(first, ids[0], template.plan, template.text, publish, output, shared=shared)
+            more: dict[str, Any] = {"shared": shared, "horizon": template.horizon}
+            made = Entry(first, ids[0], template.plan, template.text, publish, output, **more)
             entry = self._let_come(made)
         assert entry.shared is not None, "it has the key of one that has it"
         entry.shared.add(numbers, alike.columns)

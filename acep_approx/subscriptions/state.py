@@ -118,6 +118,8 @@ def restored(scope: Scope, compiled: Compile, new_load: Callable[[], SharedLoad]
 
 def _save_entry(entry: Entry, scope: Scope) -> None:
     scope.head |= {name: getattr(entry, name) for name in OF_ENTRY}
+    if entry.horizon is not None:
+        scope.head["horizon"] = entry.horizon
     kinds = None if entry.shared is None else entry.shared.kinds
     scope.head |= {"engine": entry.plan.engine, "meaning": meaning(entry.plan), "kinds": kinds}
     if entry.shared is not None and len(entry.shared):
@@ -140,7 +142,8 @@ def _restored_entry(scope: Scope, compiled: Compile) -> Entry:
         scope.number(name)
     check("until", good=saved["until"] is None or type(saved["until"]) is int)
     check("entries", good=isinstance(saved["id"], str) and isinstance(saved["publish"], str | None))
-    entry = Entry(plan=plan, **{name: saved[name] for name in OF_ENTRY})
+    check("horizon", good=isinstance(saved.get("horizon"), str | None))
+    entry = Entry(plan=plan, horizon=saved.get("horizon"), **{name: saved[name] for name in OF_ENTRY})
     if template is not None:
         entry.shared = Shared(template, saved["kinds"])
         if scope.arrays:

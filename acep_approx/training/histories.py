@@ -1,17 +1,22 @@
 """Histories of a program of several parts: one for each query by itself, for each template, for each part of rules.
 
-A part is known by the fingerprint of its plan. So a history is of use to another set that has the same queries, and
-queries that it does not know run as those without one.
+A part is known by the fingerprint of its plan and by its window. So a history is of use to another set that has the
+same queries, and queries that it does not know run as those without one.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
+from dataclasses import fields
+from hashlib import sha256
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
-from acep_approx.errors import UsageError, expect
+import numpy as np
+
+from acep_approx.arguments import checked
+from acep_approx.errors import DataError, UsageError, expect
 from acep_approx.planning.compiled import CompiledQuery
 from acep_approx.planning.planner import Plan
 from acep_approx.training.history_graph import HistoryGraph
@@ -19,12 +24,12 @@ from history.store import check_free, is_history
 
 
 class Histories:
-    """What was learned from the past of each part of a set of queries.
+    """What was learned from the past of each part of a set of queries, or of each rule: ``RuleHistory``.
 
     Parameters
     ----------
     learned : mapping of str to HistoryGraph, optional
-        By the fingerprints of plans.
+        As plans are ``known_as``.
     folder : path, optional
         Where others are read from when they are asked for.
     """
@@ -43,7 +48,7 @@ class Histories:
         plan : Plan
             Whose partial matches it ranks.
         known_as : str
-            The fingerprint that it is known by.
+            What it is known by.
 
         Raises
         ------
@@ -65,20 +70,52 @@ class Histories:
     def __len__(self) -> int:
         return sum(1 for _ in self)
 
-    def save(self, folder: str | os.PathLike[str]) -> Path:
-        """Write all of them to a new folder, each to a folder of its own in it, as ``HistoryGraph.save`` does.
+    def read(self, plans: Mapping[str, Plan]) -> Self:
+        """Read those of the folder at once that are of these plans, by what they are known by; gives itself.
 
         Raises
         ------
         HistoryError
-            ``ACEP-H005``, ``ACEP-H006``: something is there already.
+            None is there (``ACEP-H001``), or one is of another query (``ACEP-H002``).
+        """
+        assert self.folder is not None, "there is one"
+        there = {name: plan for name, plan in plans.items() if self.of(plan, name) is not None}
+        for name, plan in () if there else [*plans.items()][:1]:
+            HistoryGraph.load(self.folder / name, CompiledQuery(plan))  # refuses, and says why
+        return self
+
+    @checked
+    def save(self, folder: str | os.PathLike[str], *, new_version: bool = False) -> Path:
+        """Write all of them to a folder, each to a folder of its own in it, as ``HistoryGraph.save`` does.
+
+        Parameters
+        ----------
+        folder : path
+            New, empty, or one of histories.
+        new_version : bool, default False
+            Whether histories that are there get a new version.
+
+        Returns
+        -------
+        Path
+            The folder.
+
+        Raises
+        ------
+        HistoryError
+            ``ACEP-H005``, ``ACEP-H006``: something is there already; ``ACEP-H002``: of another query.
+        UsageError
+            ``ACEP-U036``: nothing was learned yet.
         """
         expect("the folder of histories", folder, (str, os.PathLike), "the path of a directory")
+        if not self._learned:
+            raise UsageError("nothing was learned yet, so nothing can be saved", code="ACEP-U036", hint="learn first")
         home = Path(folder)
-        check_free(home)
+        if not _is_there(home) or not all(map(is_history, home.iterdir())):
+            check_free(home)
         home.mkdir(parents=True, exist_ok=True)
         for name, known in self._learned.items():
-            known.save(home / name)
+            known.save(home / name, new_version=new_version)
         return home
 
     @classmethod
@@ -93,7 +130,7 @@ class Histories:
         expect("the folder of histories", folder, (str, os.PathLike), "the path of a directory")
         made = cls(folder=folder)
         assert made.folder is not None, "it was given"
-        if not made.folder.is_dir() or not len(made):
+        if not _is_there(made.folder) or not len(made):
             raise UsageError(
                 f"there are no histories of a set in {str(folder)!r}",
                 code="ACEP-U036",
@@ -105,7 +142,89 @@ class Histories:
         return f"<Histories of {len(self):,} part{'s' * (len(self) != 1)}>"
 
 
+def _is_there(folder: Path) -> bool:
+    """Whether there is a directory; refused (``ACEP-H009``) where none can have this name."""
+    return not is_history(folder) and folder.is_dir()
+
+
 def known_histories(given: Histories | str | os.PathLike[str] | None) -> Histories | None:
     """The histories of a set, as they are or from a folder."""
     expect("history", given, (Histories, str, os.PathLike, type(None)), "Histories, or the path of a folder of them")
     return Histories.load(given) if isinstance(given, str | os.PathLike) else given
+
+
+# --- in a state ---------------------------------------------------------------------------------------------
+
+
+def told(known: HistoryGraph) -> dict[str, Any]:
+    """What a state holds of a history, as JSON: by it another one is known when the run goes on."""
+    return {"version": known.version_, "events": known.events_, "digest": digest(known)}
+
+
+def digest(known: HistoryGraph) -> str:
+    """Tells what was learned from what was learned otherwise; the same for a history that is saved and loaded.
+
+    Complexity: O(history).
+    """
+    numbers = (known.events_, known.points_, known.steps_per_event_, known.overlap_, known.prices_, known.work_)
+    found = sha256(repr((known.fingerprint(known.window), *numbers)).encode())
+    for part in (known.graph_.counts, known.learned_):
+        columns = () if part is None else (getattr(part, column.name) for column in fields(part))
+        for column in columns:
+            if isinstance(column, np.ndarray):
+                found.update(column.tobytes())
+    return found.hexdigest()[:16]
+
+
+def check_same(was: Mapping[str, Any] | None, known: HistoryGraph | None, of: str) -> None:
+    """Refuse to go on with another history than before.
+
+    Parameters
+    ----------
+    was : mapping or None
+        What ``told`` gave of that one; None: there was none.
+    known : HistoryGraph or None
+        The one that is given now. A later version will do.
+    of : str
+        Whose history it is, for people.
+
+    Raises
+    ------
+    DataError
+        ``ACEP-D048``: it is another one, or missing, or there was none.
+    """
+    of = " ".join(of.split())
+    if was is None and known is not None:
+        raise _other(f"without a history of {of!r}, and one is given ({_words(told(known))})", "leave it out")
+    if was is None:
+        return
+    if known is None:
+        raise history_needed(was, of)
+    if known.version_ > was["version"] > 0 or digest(known) == was["digest"]:
+        return
+    what = f"with a history of {of!r} ({_words(was)}), and another one is given ({_words(told(known))})"
+    raise _other(what, "give that one, or a later version of it")
+
+
+def history_needed(was: Mapping[str, Any] | None = None, of: str = "") -> DataError:
+    """The error (``ACEP-D048``) that a state is of a run with a history, which must be given again.
+
+    Parameters
+    ----------
+    was : mapping, optional
+        What is known of the history: see ``told``.
+    of : str, optional
+        Whose it is, for people.
+    """
+    which = f"a history{f' of {of!r}' if of else ''}{f' ({_words(was)})' if was else ''}"
+    what = "give it too: history=... (--history DIR); a later version of it will do"
+    return _other(f"with {which}, which is not in it", what)
+
+
+def _other(what: str, hint: str) -> DataError:
+    return DataError(f"the state is of a run {what}", code="ACEP-D048", hint=hint)
+
+
+def _words(was: Mapping[str, Any]) -> str:
+    version = f"version {was['version']}" if was["version"] else "never saved"
+    return f"{version}, learned from {was['events']:,} events"

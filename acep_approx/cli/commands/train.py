@@ -10,7 +10,7 @@ import typer
 
 from acep_approx.cli.options.groups import grouped
 from acep_approx.cli.options.input import InputOptions, OnMalformed, TrainInputs
-from acep_approx.cli.options.matching import LearningOptions, MatchingOptions
+from acep_approx.cli.options.matching import HORIZON, LearningOptions, MatchingOptions
 from acep_approx.cli.options.output import Quiet
 from acep_approx.cli.options.programs import FolderOptions, OneQuery, RuleOptions, needed
 from acep_approx.cli.options.spark import OrderedSparkOptions, refuse_how_written
@@ -74,6 +74,9 @@ def train(
             rich_help_panel=RuleOptions.panel,
         ),
     ] = None,
+    horizon: Annotated[
+        str | None, typer.Option(metavar="TIME", help=HORIZON, rich_help_panel=LearningOptions.panel)
+    ] = None,
     gap: Annotated[
         str | None,
         typer.Option(
@@ -97,7 +100,7 @@ def train(
     check_queries(context, many.queries, "training of a set", "no set to learn from")
     if many.queries is not None:  # then all that is named is the past
         names = [name for name in (query, *(past or [])) if name is not None]
-        _train_set(names, many, history.output, source, gap, quiet=quiet)
+        _train_set(names, many, history.output, source, gap, horizon, quiet=quiet)
         return
     if query is None or not past:
         raise needed("QUERY" if query is None else "PAST")
@@ -105,8 +108,8 @@ def train(
     spark.check()
     _check_spark(spark, history, source)
     if is_rules(text := read_query(query)):
-        asked = {"--gap": gap, "--more": history.more, "--spark": spark.spark, "--sort": source.sort}
-        asked |= {f"--{name}": value for name, value in matching.replaced.items()}
+        asked = {"--gap": gap, "--horizon": horizon, "--more": history.more, "--spark": spark.spark}
+        asked |= {"--sort": source.sort} | {f"--{name}": value for name, value in matching.replaced.items()}
         for option, value in asked.items():
             if value not in (None, False):
                 raise not_with_rules(option, "leave it out")
@@ -116,9 +119,13 @@ def train(
 
     from acep_approx.api import compile_query
     from acep_approx.events.source import open_source
+    from acep_approx.planning.changed import check_horizon, until
     from acep_approx.shedding.promising import promised
 
     compiled = compile_query(text, **matching.replaced, engine="runs")  # the engine that sheds, and so learns
+    if horizon is not None:
+        check_horizon(compiled.plan, horizon)
+        compiled = type(compiled)(until(compiled.plan, horizon))
     known = _history(compiled, history, gap)
     before = known.events_
     with stages(enabled=not quiet) as bar:
@@ -140,7 +147,14 @@ def train(
 
 
 def _train_set(
-    past: list[str], many: FolderOptions, place: Path, source: InputOptions, gap: str | None, *, quiet: bool
+    past: list[str],
+    many: FolderOptions,
+    place: Path,
+    source: InputOptions,
+    gap: str | None,
+    horizon: str | None,
+    *,
+    quiet: bool,
 ) -> None:
     """Learn a history for each query of a folder, or each template."""
     if not past:
@@ -151,7 +165,7 @@ def _train_set(
 
     check_free(place)
     assert many.queries is not None, "it was given"
-    folder = read_folder(many.queries, strict=many.strict, output="points", **source.roles)
+    folder = read_folder(many.queries, strict=many.strict, output="points", horizon=horizon, **source.roles)
     folder.tell_wrong()
     with stages(enabled=not quiet) as bar:
         events = open_source(past, **source.reading)
@@ -204,10 +218,10 @@ def train_rules(
         events = open_source(past, **source.reading)
         say_how_read(events)
         known.fit(events, store=tables or None, on_progress=bar, **source.roles)
-    folders = known.save(wanted.output, new_version=wanted.new_version)
+    folder = known.save(wanted.output, new_version=wanted.new_version)
     for name, graph in () if quiet else known.items():
         say(f"rule {name}:")
-        _summary(graph, graph.events_, folders[name])
+        _summary(graph, graph.events_, max((folder / name).glob("v[0-9]*")))
 
 
 def _check_spark(spark: OrderedSparkOptions, history: HistoryOptions, source: InputOptions) -> None:

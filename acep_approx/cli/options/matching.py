@@ -85,6 +85,12 @@ class KeyOptions:
     ] = None
 
 
+HORIZON = (
+    "Of queries in CEL without a window: how long a partial match is worth keeping, e.g. '10 min'. Below 100% older "
+    "ones are shed."
+)
+
+
 @dataclass(frozen=True)
 class BudgetOptions:
     """A budget, and how it is spending."""
@@ -123,10 +129,11 @@ class BudgetOptions:
         ),
     ] = None
     seed: Annotated[int | None, typer.Option(metavar="N", help="Of all that is random; by default 0.")] = None
+    horizon: Annotated[str | None, typer.Option(metavar="TIME", help=HORIZON)] = None
 
     def given(self) -> dict[str, Any]:
         """The arguments of ``Query.match_within`` that say how the budget is spending, where they are given."""
-        names = ("history", "policy", "audit", "seed", "full_work")
+        names = ("history", "policy", "audit", "seed", "full_work", "horizon")
         return {name: getattr(self, name) for name in names if getattr(self, name) is not None}
 
     def check(self) -> None:
@@ -192,5 +199,8 @@ class ReportOptions:
     ] = None
     shed: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Write what was shed, and why, to FILE (.jsonl, .csv, .parquet)."),
+        typer.Option(
+            metavar="FILE",
+            help="Write what was shed, and why, to FILE (.jsonl, .csv, .parquet).",
+        ),
     ] = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -11,6 +12,14 @@ import typer
 from acep_approx.cli.terminal import read_query
 from acep_approx.errors import UsageError
 from acep_approx.query.rules.parser import is_rules
+
+
+class WhichFirst(StrEnum):
+    """Which rules get of a load budget first."""
+
+    PROTECT = "protect"
+    ALIKE = "alike"
+
 
 QUERIES = (".acep", ".cel", ".txt")
 """Ends of the names of files that hold queries."""
@@ -149,6 +158,13 @@ class RuleOptions:
     ] = None
     calls: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write the calls of CALL to FILE, as JSON lines.")
+    ] = None
+    shed_rules: Annotated[
+        WhichFirst | None,
+        typer.Option(
+            help="With --budget: protect (default): rules that write what others read get the budget first, so that "
+            "more matches are certain; or alike.",
+        ),
     ] = None
 
 

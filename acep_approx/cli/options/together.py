@@ -73,13 +73,14 @@ COMMON = frozenset(
     )
 )
 """What goes with every program."""
-SPENDING = tuple(one.name for one in fields(BudgetOptions))
+SPENDING = tuple(one.name for one in fields(BudgetOptions) if one.name != "horizon")
 """How much is done, and how: of one query, of many, and of rules."""
 REPORTS = tuple(one.name for one in fields(ReportOptions))
 OF_SETS = ("queries", "strict", "bind", "reorder", "stamp", "limit", "key_idle", "start", *REPORTS)
-WITH_SETS = (*OF_SETS, *LATENESS, *SPENDING)
+WITH_SETS = (*OF_SETS, *LATENESS, *SPENDING, "horizon")
 CHECKPOINTS = ("checkpoint", "checkpoint_every", "finish")
 OF_BUDGETS = [one.name for group in (ExpandedBudgetOptions, LearningOptions, ReportOptions) for one in fields(group)]
+OF_BUDGETS.append("shed_rules")
 THREE = ("matches", "points", "count")
 KEPT = ("matches", "points", "partial")
 CHOOSE = f"choose {', '.join(THREE)}"
@@ -210,9 +211,14 @@ REFUSED: dict[str, Refusals] = {
         _outputs_but(f"choose {', '.join(KEPT)}, or leave --checkpoint out", *KEPT)
         | {
             "limit": ONE_OF_THEM,
-            "budget": f"{ONE_OF_THEM}; from Python: query.follow(..., budget=..., checkpoint=...)",
+            "shed": f"{ONE_OF_THEM}: what was shed before a stop is not kept",
             "on_late:skip": "say --watermark '0 s': late events are left out, too",
         },
+    ),
+    "checkpoint of a query": Refusals(
+        "ACEP-U138",
+        NOT_WITH,
+        {"budget": f"{ONE_OF_THEM}; from Python: query.follow(..., budget=..., checkpoint=...)"},
     ),
     # --- Spark ----------------------------------------------------------------------------------------------------
     "no cluster": Refusals("ACEP-S037", OF_USE_WITH, {"master": "add --spark, or leave it out"}),
@@ -234,6 +240,7 @@ REFUSED: dict[str, Refusals] = {
         NOT_WITH,
         _each(ALONE, "start", "learn_log", "report", "page", "shed", "expand", "sequence", "idle")
         | _each(FINAL, "emit", "changelog")
+        | _each("say --within in its place", "horizon")
         | _each("write Parquet first, or leave out --spark", *NOT_ON_SPARK)
         | _outputs_but(f"{CHOOSE}, or leave out --spark", *THREE)
         | {

@@ -193,7 +193,8 @@ class RunRequest:
             return
         if self.is_of_rules:
             refuse(self.asked, {"rules on live input": "rules"})
-        refuse(self.asked, {"checkpoint": "--checkpoint"})
+        kinds = ("checkpoint",) if "queries" in self.asked else ("checkpoint", "checkpoint of a query")
+        refuse(self.asked, dict.fromkeys(kinds, "--checkpoint"))
         late = self.options.source.late
         if late is not None and format_of(late) is Format.PARQUET:
             raise _apart(f"--late {late}", "--checkpoint", "name it .jsonl or .csv: rows are added as they come")

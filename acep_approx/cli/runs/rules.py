@@ -172,7 +172,9 @@ class RulesRun(ProgramRun):
         spending = self.options.spending
         if spending.budget is None:
             return {}
-        return {"budget": spending.budget, "log_shed": self.options.reports.shed is not None} | spending.given()
+        first = self.options.rules.shed_rules
+        given = {} if first is None else {"shed": first.value}
+        return {"budget": spending.budget, "log_shed": self.options.reports.shed is not None} | spending.given() | given
 
     def _run(self, run: Any) -> None:
         keeps = self.options.rules.store is not None

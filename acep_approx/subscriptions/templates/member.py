@@ -31,7 +31,7 @@ from acep_approx.matching.stream_side import QuerySide, StreamSide
 from acep_approx.query.parameters import MARK
 from acep_approx.query.syntax import Attribute, Expression
 from acep_approx.subscriptions.graph import Entry
-from acep_approx.subscriptions.members import Budgeted, Level, Member
+from acep_approx.subscriptions.members import Budgeted, Level, Member, plan_within
 from acep_approx.subscriptions.templates.classes import NEVER, Classes, Loose
 from acep_approx.subscriptions.templates.pair_runs import PairRuns, PointTable, QueryPoints
 from acep_approx.subscriptions.templates.query_table import QueryTable
@@ -77,7 +77,7 @@ class TemplateSide(QuerySide):
         bind: tuple[str, ...] | Wide = (),
         budget: Budgeted | None = None,
     ) -> None:
-        self.budget, self._known_as = budget, template.plan.fingerprint()
+        self.budget, self._known_as = budget, template.plan.known_as
         self._shedder: EngineShedder | None = None
         self.stream, self.template, self.table, self.output = stream, template, table, KINDS[output]
         self._columns_of, self._bind = columns_of, bind
@@ -329,7 +329,8 @@ class TemplateMember(Member):
         assert entry.shared is not None, "it is of a template"
         self.columns_of, self._table = columns_of, entry.shared.new_table()
         how = self._table, entry.output, columns_of, level.bind_of(entry), level.budget
-        self.side = TemplateSide(level.side, entry.shared.template, *how)
+        template = replace(entry.shared.template, plan=plan_within(level.budget, entry))
+        self.side = TemplateSide(level.side, template, *how)
 
     @property
     def numbers(self) -> Ints:

@@ -356,6 +356,8 @@ class PairRuns:
         self.pipeline.save(scope.sub("pipeline"))
         slots = self.pairing.slots
         scope.arrays |= {"slot_rows": self.pairing.row_of[:slots], "slot_keys": self.pairing.key_of[:slots]}
+        if self.shedder is not None:
+            scope.arrays |= self.pairing.order()
         places = {} if self._places is None else self._places.arrays()
         scope.sub("runs", arrays={"partition_counters": self._counters, **places})
 
@@ -363,6 +365,9 @@ class PairRuns:
         """Go on from what ``save`` saved, when the table has its queries."""
         rows = scope.array("slot_rows")
         self.pairing.take_slots(rows, scope.array("slot_keys", Range(rows.size)), max(self.key_slots.slots, 1))
+        if self.shedder is not None:
+            after = scope.array("slot_next", Range(rows.size, -1, rows.size))
+            self.pairing.take_order(after, scope.array("slot_free", Range(low=0, end=rows.size)))
         self._inner.pairs.slots = self.pairing.slots
         arrays = scope.parts["runs"].arrays
         check_arrays(arrays, {"partition_counters": Range(low=0, end=COUNT)})

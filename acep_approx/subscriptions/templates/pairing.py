@@ -317,6 +317,39 @@ class Pairing:
         self._more_keys(int(key[used].max(initial=0)) + 1)
         kernel.rebuild(self._slots, used)
 
+    def order(self) -> dict[str, Ints]:
+        """In which order slots come and are used again, as columns: a budget is spent in it."""
+        slots, used = self._slots, self.slots
+        return {
+            "slot_next": np.where(slots.query[:used] >= 0, slots.next[:used], -1),
+            "slot_free": slots.free[: int(slots.used[1])].copy(),
+        }
+
+    def take_order(self, after: Ints, free: Ints) -> None:
+        """Go on in the order that ``order`` gave, after ``take_slots``.
+
+        Raises
+        ------
+        DataError
+            ``ACEP-D040``: it is no order of the slots that there are.
+        """
+        live, slots = self.live(), self._slots
+        follows = after[live[after[live] >= 0]]
+        is_one = np.zeros(self.slots, np.bool_)
+        is_one[follows] = True
+        first, goes_on = live[~is_one[live]], live[after[live] >= 0]
+        keys = slots.key
+        are_chains = np.unique(follows).size == follows.size and np.unique(keys[first]).size == first.size
+        if not (are_chains and (slots.query[follows] >= 0).all() and (keys[follows] == keys[goes_on]).all()):
+            raise damaged_part("the order of slots")
+        beyond = np.append(after, -1)
+        for _ in range(self.slots.bit_length()):  # twice as far each time: who goes in a circle does not come to an end
+            beyond = np.append(beyond[beyond[:-1]], -1)
+        if (beyond >= 0).any() or not np.array_equal(np.sort(free), np.flatnonzero(slots.query[: self.slots] < 0)):
+            raise damaged_part("the order of slots")
+        slots.next[: self.slots], slots.free[: free.size] = after, free
+        slots.head[keys[first]] = first
+
     def more_slots(self) -> None:
         """Make room for twice as many slots."""
         old, size = self._slots, 2 * self._slots.query.size

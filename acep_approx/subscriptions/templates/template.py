@@ -60,12 +60,15 @@ class Template:
         Of the query in which attributes named ``:parameter`` stand for them.
     window : str or None
         The parameter that gives the window.
+    horizon : str, optional
+        How long partial matches are kept inside a load budget, where there is no window.
     """
 
     syntax: Syntax
     parameters: tuple[str, ...]
     plan: Plan
     window: str | None
+    horizon: str | None = None
 
     @classmethod
     def of(cls, syntax: Syntax) -> Template | None:
