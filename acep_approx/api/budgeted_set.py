@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from acep_approx.arguments import checked
 from acep_approx.budget.budget import Budget, refuse_without
-from acep_approx.errors import DataError, UsageError
+from acep_approx.errors import DataError, UsageError, expect
 
 if TYPE_CHECKING:
     from acep_approx.budget.set_ledger import SetRecord
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from acep_approx.training.histories import Histories
     from acep_approx.training.training import OnProgress
 
-SPENDING = ("budget", "history", "policy", "audit", "seed", "full_work", "log_shed")
+SPENDING = ("budget", "history", "policy", "audit", "seed", "learn", "full_work", "log_shed")
 """Arguments that say how much may be done, and how it is spent."""
 NewPurse = Callable[[], "Purse"]
 Result = tuple["Member", pa.Table]
@@ -52,7 +52,9 @@ def new_purse(spending: Mapping[str, Any]) -> NewPurse | None:
     from acep_approx.training.histories import known_histories
 
     histories = known_histories(given.pop("history", None))
-    load = Load(Budget.parse(given.pop("budget")), logs_shed=bool(given.pop("log_shed", False)), **given)
+    learns = given.pop("learn", False)
+    expect("learn", learns, bool, "True or False")
+    load = Load(Budget.parse(given.pop("budget")), logs_shed=bool(given.pop("log_shed", False)), learns=learns, **given)
     return lambda: Purse(load, histories)
 
 
@@ -106,6 +108,7 @@ class BudgetedSet:
         audit: float = 0.05,
         seed: int = 0,
         log_shed: bool = False,
+        learn: bool = False,
         full_work: float | None = None,
         **reading: Any,
     ) -> BudgetedFound:
@@ -119,8 +122,8 @@ class BudgetedSet:
             As for ``Query.match_within``, for all queries together: ``"20%"`` is of the work of the whole set.
         history : Histories or path, optional
             What was learned from the past: see ``Histories``.
-        policy, audit, seed, log_shed
-            As for ``Query.match_within``.
+        policy, audit, seed, log_shed, learn
+            As for ``Query.match_within``; ``refreshed()`` gives the histories as they were learned.
         full_work : float, optional
             Run-steps per event of the exact run of the whole set: what a share is of, where no history knows it.
         **reading
@@ -129,7 +132,8 @@ class BudgetedSet:
         Returns
         -------
         BudgetedFound
-            ``Found`` with ``record()`` and ``shed()``. Each result is one of the exact answer.
+            ``Found`` with ``record()``, ``shed()``, ``refreshed()`` and ``learning()``. Each result is one of the exact
+            answer.
 
         Raises
         ------
@@ -149,18 +153,18 @@ class BudgetedSet:
         (True, True)
         """
         spending = {"budget": budget, "history": history, "policy": policy, "audit": audit, "seed": seed}
-        made = new_purse(spending | {"log_shed": log_shed, "full_work": full_work})
+        made = new_purse(spending | {"log_shed": log_shed, "learn": learn, "full_work": full_work})
         assert made is not None, "there is a budget"
         return self._within(self._running.fresh(made), events, reading)
 
     def _within(self, running: Running, events: Any, reading: dict[str, Any]) -> BudgetedFound:
-        from acep_approx.results.budgeted_set import BudgetedFound, record_of, shed_of
+        from acep_approx.results.budgeted_set import BudgetedFound
 
         begun = time.perf_counter()
         check_budget(running)
         found = self._notified(running, chain.from_iterable(self._batches(running, events, **reading)))
         seconds = time.perf_counter() - begun
-        return BudgetedFound.with_record(found, lambda: record_of(running, seconds), lambda: shed_of(running))
+        return BudgetedFound.of_run(found, running, seconds)
 
     def _fresh(self) -> Running:
         """The same queries before any event, with a budget of their own if the set has one."""
@@ -252,6 +256,32 @@ class BudgetedSet:
         from acep_approx.results.budgeted_set import shed_of
 
         return shed_of(self._told_of("shed()"))
+
+    def refreshed(self) -> Histories | None:
+        """The histories as they were learned up to now, where ``learn=True`` was given; of the same as ``record``.
+
+        None as long as nothing was learned.
+
+        Raises
+        ------
+        UsageError
+            ``ACEP-U040``: there is no budget.
+        """
+        from acep_approx.results.budgeted_set import purse_of
+
+        return purse_of(self._told_of("refreshed()")).refreshed()
+
+    def learning(self) -> pa.Table:
+        """When runs were scored anew, and by what: see ``BudgetedFound.learning``; of the same as ``record``.
+
+        Raises
+        ------
+        UsageError
+            ``ACEP-U040``: there is no budget.
+        """
+        from acep_approx.results.budgeted_set import learning_of
+
+        return learning_of(self._told_of("learning()"))
 
     def _told_of(self, what: str) -> Running:
         if self._running.load is None:

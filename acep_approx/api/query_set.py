@@ -52,7 +52,6 @@ REFUSED = Refusals(
     "QuerySet",
     {
         "spark": ("Spark", "run it here, with push() or match(); or single queries: compile_query(text).spark()"),
-        "learn": ("learning while it runs", f"leave {{name}}= out, or {ALONE}.match_within(...)"),
         **dict.fromkeys(
             REVISING,
             (
@@ -93,7 +92,7 @@ class QuerySet(BudgetedSet, SavedSet, OrderedRun):
         What stands for events in the results of queries without RETURN, as for ``Query.matcher``.
     on_malformed, rejects
         What happens to rows that are pushed and have no time that can be used: as for ``Query.matcher``.
-    budget, history, policy, audit, seed, full_work, log_shed : optional
+    budget, history, policy, audit, seed, learn, full_work, log_shed : optional
         A load budget of all queries together: as for ``match_within``. Default: all of the work is done.
 
     Raises

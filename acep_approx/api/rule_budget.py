@@ -16,6 +16,7 @@ from acep_approx.errors import DataError, UsageError, expect
 from acep_approx.events.stream import EventBatch
 from acep_approx.planning.compiled import CompiledQuery
 from acep_approx.ranges import COUNT, number_in
+from acep_approx.results.budgeted_set import learned_by
 from acep_approx.rules.compiled import CompiledRule
 from acep_approx.rules.losses import cells_read
 from acep_approx.rules.program import Program
@@ -30,9 +31,9 @@ from history.store import is_history
 PROTECTED = 1000.0
 """What a match point counts for, beside those of others, of a rule that writes what some rule reads."""
 WAYS_TO_SHED = ("protect", "alike")
-HOW = ("policy", "audit", "seed", "full_work")
+HOW = ("policy", "audit", "seed", "learns", "full_work")
 """What a load says beside the budget."""
-SPENDING = ("history", *HOW, "shed")
+SPENDING = ("history", "policy", "audit", "seed", "learn", "full_work", "shed")
 """Arguments that say how a budget is spent."""
 
 
@@ -194,6 +195,10 @@ class RuleSpending:
         for shedder in self._made.values():
             shedder.forget()
 
+    def refreshed(self) -> Histories | None:
+        """The histories as they were learned up to now; None as long as nothing was learned."""
+        return self.purse.refreshed() if hasattr(self, "purse") else None
+
     # --- state --------------------------------------------------------------------------------------------------
 
     def snapshot(self) -> dict[str, Any]:
@@ -225,7 +230,7 @@ class RuleSpending:
 
     @property
     def _policy(self) -> str:
-        return self.load.policy or ("history" if self.histories else "oldest")
+        return Purse(self.load, Histories(self.histories)).policy_words
 
     def _share(self, rule: CompiledRule) -> RuleShare:
         matches, certain = self._found[rule.name]
@@ -246,7 +251,13 @@ class RuleSpending:
         )
 
 
-Known = Mapping[str, HistoryGraph] | str | Path | None
+def learning_of(spending: RuleSpending | None, *, is_time: bool) -> pa.Table:
+    """When rules have scored their runs anew; without rows where nothing is learned."""
+    known = {} if spending is None or not hasattr(spending, "purse") else dict(spending.purse.learning)
+    return learned_by(known, "rule", is_time=is_time)
+
+
+Known = Mapping[str, HistoryGraph] | Histories | str | Path | None
 """Histories by rule, or the folder that has them."""
 
 
@@ -264,6 +275,8 @@ def spending_of(program: Program, budget: str | float | Budget | None, more: dic
         return None
     history, shed = given.pop("history", None), given.pop("shed", "protect")
     expect("shed", shed, str, ", ".join(WAYS_TO_SHED))
+    expect("learn", given.setdefault("learn", False), bool, "True or False")
+    given["learns"] = given.pop("learn")
     made = RuleSpending(Load(Budget.parse(budget), **given), known_of(history, program), shed)
     made.check(program)
     return made
@@ -277,7 +290,10 @@ def known_of(history: Known, program: Program) -> Mapping[str, HistoryGraph]:
     HistoryError
         No rule has one there (``ACEP-H001``), or one is of another query (``ACEP-H002``).
     """
-    expect("history", history, (Mapping, str, Path, NoneType), "a RuleHistory, or the path of one")
+    expect("history", history, (Mapping, Histories, str, Path, NoneType), "a RuleHistory, or the path of one")
+    if isinstance(history, Histories):
+        found = {rule.name: history.of(rule.plan, rule.name) for rule in filter(sheds, program.rules)}
+        return {name: known for name, known in found.items() if known is not None}
     if isinstance(history, str | Path):
         own = [(one, Path(history) / one.name) for one in filter(sheds, program.rules)]
         there = [pair for pair in own if is_history(pair[1])] or own[:1]
@@ -301,5 +317,5 @@ def taken_up(program: Program, options: dict[str, Any] | None, history: Known) -
             code="ACEP-D048",
             hint="give the history too: from_state(state, history=...); a later version of it will do",
         )
-    how = {name: options[name] for name in HOW}
+    how = {name: options[name] for name in HOW if name in options}  # states of before do not know all
     return RuleSpending(Load(Budget.parse(options["budget"]), **how), known_of(history, program), options["shed"])

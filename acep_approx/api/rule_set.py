@@ -11,7 +11,7 @@ from typing import Any, NoReturn, Self
 
 import pyarrow as pa
 
-from acep_approx.api.rule_budget import RuleSpending, RulesRecord, spending_of, taken_up
+from acep_approx.api.rule_budget import RuleSpending, RulesRecord, learning_of, spending_of, taken_up
 from acep_approx.arguments import LATENESS, Refusals, checked
 from acep_approx.budget.budget import Budget
 from acep_approx.diagrams.fragments import never_raises
@@ -35,6 +35,7 @@ from acep_approx.rules.words import schema_of
 from acep_approx.run.lateness import Lateness
 from acep_approx.run.order import Order
 from acep_approx.run.run import OrderedRun, parts_of
+from acep_approx.training.histories import Histories
 from acep_approx.training.history_graph import HistoryGraph
 
 OnBatch = Callable[[int], None]
@@ -46,7 +47,6 @@ REFUSED = Refusals(
     "RuleSet",
     {
         "spark": ("Spark", "run them here, with push() or run()"),
-        "learn": ("learning on the way", "learn from the past: RuleHistory(rules).fit(events)"),
         **dict.fromkeys(
             ("revise", "reorder", "retract", "early"),
             ("a stream whose events change ({name}=)", "wait for late events with watermark='5 s'"),
@@ -130,6 +130,24 @@ class RuleRun(OrderedRun):
         execution = self._runner.execution
         spending = execution.spending
         return spending.record(execution.counters.events) if isinstance(spending, RuleSpending) else None
+
+    def refreshed(self) -> Histories | None:
+        """The histories of the rules as they were learned up to now, where ``learn=True`` was given.
+
+        None as long as nothing was learned. ``save`` keeps them; ``start(history=...)`` takes them.
+        """
+        spending = self._runner.execution.spending
+        return spending.refreshed() if isinstance(spending, RuleSpending) else None
+
+    def learning(self) -> pa.Table:
+        """When runs were scored anew, and by what: one row each time, with the ``rule``.
+
+        See ``BudgetedMatches.learning``. Without rows where nothing was learned.
+        """
+        execution = self._runner.execution
+        spending, bound = execution.spending, execution.bound
+        is_time = bound is not None and pa.types.is_timestamp(bound.times)
+        return learning_of(spending if isinstance(spending, RuleSpending) else None, is_time=is_time)
 
     def push(self, events: Any) -> RuleOutput:
         """Run more events.
@@ -458,8 +476,8 @@ class RuleSet:
         budget : str or Budget, optional
             How much work all rules together may do: as for ``Query.match_within``. Then results have a column
             ``certain``: TRUE says that the match is in the exact answer. With it go ``history`` (a ``RuleHistory``, or
-            the path of one), ``policy``, ``audit``, ``seed``, ``full_work``, and ``shed``: with "protect", the default,
-            rules that write what some rule reads get first what they need; with "alike" all are alike.
+            the path of one), ``policy``, ``audit``, ``seed``, ``learn``, ``full_work``, and ``shed``: with "protect",
+            the default, rules that write what some rule reads get first what they need; with "alike" all are alike.
         on_malformed, rejects
             What happens to rows that are pushed and have no time that can be used: as for ``Query.matcher``.
         watermark, source, sequence, idle : optional
@@ -567,7 +585,7 @@ class RuleSet:
             before = [RuleOutput(Outcome(run.undelivered, {}, NO_CALLS), run.store)] if run.undelivered else []
             outputs = [*run.outputs(source, sort=sort, skips=True, on_progress=on_progress)]
             found = run.joined([*before, *outputs, run.finish(ended=ended)])
-            found.record = run.record()
+            found.record, found.history = run.record(), run.refreshed()
             return found
 
     def explain(self) -> str:
@@ -619,7 +637,8 @@ class RuleSet:
         budget
             As for ``start``.
         **options
-            As for ``run`` and ``start``: ``history``, ``policy``, ``audit``, ``seed``, ``full_work``, ``shed``.
+            As for ``run`` and ``start``: ``history``, ``policy``, ``audit``, ``seed``, ``learn``,
+            ``full_work``, ``shed``.
 
         Returns
         -------

@@ -177,7 +177,7 @@ class Cohort:
         if self._tracer is None:
             self._tracer = Tracer(self.plan, self.schema, self.roles)
             self._tracer.output.chunk = LOOK_BACK
-        if len(keys):
+        if not keys.is_empty:
             self._slots.update((keys.text(slot), slot) for slot in np.unique(slots[chosen]).tolist())
         place = rows[chosen] - batch.first_row
         part = EventBatch(len(self._rows), batch.ticks[place], batch.data.take(pa.array(place)))

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from acep_approx.budget.set_ledger import PartRecord, QueryRecord, SetRecord
 from acep_approx.errors import UsageError
+from acep_approx.learning.online import learning_table, summary
 from acep_approx.shedding.metrics import shed_by_state
 from acep_approx.shedding.purse import Account, Purse
 from acep_approx.subscriptions.results import Found
 from acep_approx.subscriptions.running import Running
+
+if TYPE_CHECKING:
+    from acep_approx.learning.online import OnlineLearning
+    from acep_approx.training.histories import Histories
 
 
 class BudgetedFound(Found):
@@ -21,21 +26,19 @@ class BudgetedFound(Found):
     Each is one of the exact answer; some may be missing. What reads what others publish sees less of it.
     """
 
-    _record: Callable[[], SetRecord]
-    _shed: Callable[[], pa.Table]
+    _run: Running
+    _seconds: float
 
     @classmethod
-    def with_record(
-        cls, found: Found, record: Callable[[], SetRecord], shed: Callable[[], pa.Table]
-    ) -> BudgetedFound:
-        """The same results, with what tells of the run."""
+    def of_run(cls, found: Found, run: Running, seconds: float) -> BudgetedFound:
+        """The results of a run, with what tells of it."""
         made = cls.__new__(cls)
-        vars(made).update(vars(found), _record=record, _shed=shed)
+        vars(made).update(vars(found), _run=run, _seconds=seconds)
         return made
 
     def record(self) -> SetRecord:
         """What the run did: work against the bound, in all and by query; what was shed; recall."""
-        return self._record()
+        return record_of(self._run, self._seconds)
 
     def shed(self) -> pa.Table:
         """The runs that were shed, one row each, with the ``query`` or template; see ``BudgetedMatches.shed``.
@@ -45,13 +48,41 @@ class BudgetedFound(Found):
         UsageError
             ``ACEP-U039``: it was not asked for when the matches were.
         """
-        return self._shed()
+        return shed_of(self._run)
+
+    def refreshed(self) -> Histories | None:
+        """The histories as they were learned on the way; those of queries that learned nothing are as they were.
+
+        None where nothing was learned, or ``learn=True`` was not given.
+        """
+        return purse_of(self._run).refreshed()
+
+    def learning(self) -> pa.Table:
+        """When runs were scored anew, and by what: one row each time, with the ``query`` or template.
+
+        See ``BudgetedMatches.learning``. Without rows where nothing was learned.
+        """
+        return learning_of(self._run)
 
 
 def purse_of(running: Running) -> Purse:
     """The budget of a set that has one."""
     assert isinstance(running.load, Purse), "it was made with a budget"
     return running.load
+
+
+def learning_of(running: Running) -> pa.Table:
+    """When the engines of a set have scored their runs anew."""
+    return learned_by(dict(purse_of(running).learning), "query", is_time=running.standing.is_time)
+
+
+def learned_by(known: Mapping[str, OnlineLearning], title: str, *, is_time: bool) -> pa.Table:
+    """When engines have scored their runs anew, with the name of each in a column with this title."""
+    tables = [(name, learning_table(summary(online), is_time=is_time)) for name, online in known.items()]
+    tables = tables or [("", learning_table(None, is_time=is_time))]
+    return pa.concat_tables(
+        table.add_column(0, title, pa.array([name] * table.num_rows, pa.string())) for name, table in tables
+    )
 
 
 def record_of(running: Running, seconds: float) -> SetRecord:
@@ -61,7 +92,7 @@ def record_of(running: Running, seconds: float) -> SetRecord:
     parts = [_part(one) for one in accounts.values()]
     return SetRecord(
         budget=str(load.budget),
-        policy=load.policy or ("history" if purse.histories else load.policy_name),
+        policy=purse.policy_words,
         seed=load.seed,
         piece=purse.piece(),
         parts=sorted(parts, key=lambda part: -part.piece.work),

@@ -64,9 +64,12 @@ class RuleOutput(Mapping[str, pa.Table]):
         The tables.
     record : RulesRecord or None
         Of a whole run inside a load budget: what was done.
+    history : Histories or None
+        Of a whole run inside a load budget that learns: the histories of the rules as they were learned.
     """
 
     record: Any = None
+    history: Any = None
 
     def __init__(self, outcome: Outcome, store: StoreView) -> None:
         self.outcome = outcome

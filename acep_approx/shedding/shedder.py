@@ -5,7 +5,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -30,6 +30,7 @@ from acep_approx.learning.cohort import Beside, Cohort
 from acep_approx.learning.judging import POOR, Promise, Ranking, patience
 from acep_approx.learning.learner import Learner
 from acep_approx.learning.online import Observer, OnlineLearning, RecordedLearning
+from acep_approx.matching.binding import has_times
 from acep_approx.matching.stream_batch import StreamBatch
 from acep_approx.planning.planner import Plan
 from acep_approx.ranges import finite
@@ -50,6 +51,10 @@ from acep_approx.shedding.metrics import Metrics
 from acep_approx.shedding.timing import StepClock
 from acep_approx.subscriptions.published import FIRST_ID
 from acep_approx.training.expecting import expected, promised
+from acep_approx.training.policies import LEARNED
+
+if TYPE_CHECKING:
+    from acep_approx.training.history_graph import HistoryGraph
 
 COHORT, BESIDE = 0.5, 4.0
 """How many of the cells that the budget would pay for are chosen: of a cohort half, so that what it costs can be saved
@@ -98,9 +103,14 @@ class Shedder:
         Is called before each batch.
     by_query : PointsByQuery
         Match points of many queries that it sheds for.
+    window : int
+        The longest of its queries, in ticks, where each may have its own; 0: that of the plan.
+    looks_beside : bool
+        Whether parts of the stream can be matched beside it: not where its events are pairs, or have read tables.
     """
 
     charges_births = keeps_metrics = False
+    looks_beside = True
     known_as = ""
     part = 1.0
     keeps_order = True
@@ -137,6 +147,8 @@ class Shedder:
         self._is_bound = False
         self.before_batch: Callable[[], None] | None = None
         self._whose: Ints | None = None  # the queries of pairs
+        self.window = self._pairs = 0  # pairs so far
+        self._of_pairs = (0, 0.0)  # pairs of this piece, and run-steps granted for them
         self.by_query = PointsByQuery()
 
     # --- setting up -----------------------------------------------------------------------------------------
@@ -188,7 +200,7 @@ class Shedder:
         is_whole = not (self.plan.is_count_window or self.plan.looks_to_the_start)
         is_certain = is_whole and not (automaton.needs_filter or automaton.waits)
         has_cells = automaton.counted == "nothing" and is_certain
-        can_be_beside = window > 0 and load.budget.unit != "runs" and has_cells
+        can_be_beside = self.looks_beside and window > 0 and load.budget.unit != "runs" and has_cells
         if not (learns or (can_be_beside and (has_cohort or self.audits_beside))):
             self.cells = audited_cells(load, window, load.audit)
             return 0.0
@@ -226,12 +238,27 @@ class Shedder:
         assert worth is not None
         if self._first_load().history is None:
             return Learner(tables, known.graph_)
-        share = self.load.share * (1 - self.explores)
-        recall = known.prices_.recall(share * self.load.ratio)
-        rate = known.points_ / max(known.events_, 1) * recall
-        promise = Promise(rate, patience(known.graph_.counts.bundles), tables.window, is_poor=recall < POOR)
+        rate, is_poor = self._promised(known)
+        promise = Promise(rate, patience(known.graph_.counts.bundles), tables.window, is_poor=is_poor)
         ranking = Ranking(known.graph_.scheme, known.values(), worth.overlap)
-        return Learner(tables, known.graph_, ranking, worth, promise, share)
+        return Learner(tables, known.graph_, ranking, worth, promise, self._share_of_run)
+
+    @property
+    def price_is_learned(self) -> bool:
+        """Whether what it sheds by is match points per run-step: as a history says, or what was learned since."""
+        if self.online is not None:
+            return not self.online.learner.is_random
+        return self.load.history is not None and self.load.policy_name in LEARNED
+
+    @property
+    def _share_of_run(self) -> float:
+        """The share of the full work that is for the run itself."""
+        return self.load.share * (1 - self.explores)
+
+    def _promised(self, known: HistoryGraph) -> tuple[float, bool]:
+        """Match points per event that a history promises within the budget, and whether these are few."""
+        recall = known.prices_.recall(self._share_of_run * self.load.ratio)
+        return known.points_ / max(known.events_, 1) * recall, recall < POOR
 
     def take(self, budget: Budget, full_work: float | None = None) -> None:
         """From here on this is its budget, in the unit of before: a purse shares one among several engines.
@@ -250,6 +277,10 @@ class Shedder:
         if self.exact_work is not None and taken.steps_per_event:
             self.exact_work.usual = taken.steps_per_event
         allowance, price = spending(self.load, self.arena.allowance, self.explores), learned_price(self.load)
+        if self.online is not None:
+            known = self.load.history
+            self.online.take_share(self._share_of_run, None if known is None else self._promised(known))
+            price = None if self.online.learner.refreshes else price  # what is learned has prices of its own
         self.arena.allow(allowance if price is None else replace(allowance, price=price))
         if budget.unit in ("%", "steps/event"):
             self._rate = allowance.rate
@@ -345,10 +376,13 @@ class Shedder:
             self.arena.stands_for = np.ones(len(whose))
             if self._rate > 0:
                 self.arena.rate = self._rate * self._waiting / len(whose)
+            pairs_before, granted = self._of_pairs
+            self._of_pairs = pairs_before + len(whose), granted + self._rate * self._waiting
             self._waiting = 0
 
     def know_window(self, window: int) -> None:
         """The longest window of the queries that are keys is known now: what is audited lies in cells of four."""
+        self.window = max(self.window, window)
         if self.cells is not None and window > self.cells.window:
             self.cells = audited_cells(self.load, window, self.load.audit)
             self.arena.allow(replace(self.arena.allowance, epoch=epoch_of(window)))
@@ -391,9 +425,12 @@ class Shedder:
         elif self.load.budget.unit == "ms/batch":
             self._ahead = self._ahead[0] - seconds, self._ahead[1] - len(batch)
             self._keep_time()
-        is_relevant = progress.relevant > relevant
+        is_relevant, shown, found = progress.relevant > relevant, len(batch), self.metrics.found
+        if self.charges_births:
+            shown = self._take_pairs()
+            is_relevant = shown > 0
         if self.online is not None:
-            self.online.end_piece(batch, self._of_piece, spare, self.metrics.found, is_relevant=is_relevant)
+            self.online.end_piece(batch, self._of_piece, spare, found, is_relevant=is_relevant, shown=shown)
         if self.exact_audit is not None:
             self.exact_audit.end_piece(batch, self._of_piece, self.arena.tables.classes, is_relevant=is_relevant)
         piece = self._piece(int(batch.ticks[-1]), progress)
@@ -402,6 +439,28 @@ class Shedder:
             self.online.note(piece)
         if self.observer is not None:
             self.observer.end_piece(batch, self._of_piece, spare, self.metrics.found, is_relevant=is_relevant)
+
+    def _take_pairs(self) -> int:
+        """How many pairs the piece had; what each was granted is known then."""
+        shown, granted = self._of_pairs
+        self._of_pairs, self._pairs = (0, 0.0), self._pairs + shown
+        self._of_piece = granted / max(shown, 1)
+        return shown
+
+    @property
+    def events_shown(self) -> int:
+        """Events so far; of a template pairs of an event and a query."""
+        return self._pairs if self.charges_births else self._events
+
+    @property
+    def shown_per_event(self) -> float:
+        """How many of these come with an event."""
+        return self._pairs / max(self._events, 1) if self._pairs else 1.0
+
+    @property
+    def has_times(self) -> bool:
+        """Whether ticks are microseconds."""
+        return has_times(self.plan, *self._columns)
 
     def grant_late(self, events: int, gone: int) -> None:
         """So many events come between others, and so many go: those are granted for as those that come in order are.
@@ -462,6 +521,7 @@ class Shedder:
             "seen": self._seen,
             "events": self._events,
             "waiting": self._waiting,
+            "pairs": [self._pairs, *self._of_pairs],
             "found": self.metrics.found,
             "clock": self.clock.snapshot() if self.load.budget.needs_clock else None,
             "exact work": None if self.exact_work is None else self.exact_work.snapshot(),
@@ -502,6 +562,9 @@ class Shedder:
         self._seen, self._waiting, self.metrics.found = (relevant, steps), saved["waiting"], saved["found"]
         self._on_passes = self.arena.on_passes
         self._events = saved.get("events", 0)  # states of before do not know it
+        pairs, of_piece, granted = saved.get("pairs", (0, 0, 0.0))  # nor these
+        finite("pairs", pairs, of_piece, granted)
+        self._pairs, self._of_pairs = pairs, (of_piece, granted)
         if self.exact_work is not None and saved.get("exact work") is not None:  # states of before have none
             self.exact_work.restore(saved["exact work"])
         if saved["clock"] is not None:
@@ -573,6 +636,8 @@ class Shedder:
             known = self.exact_work.steps / self._events
         if known is None and self.online is not None:
             known = self.online.full_work(self._events)
+            if known is not None and self.charges_births:  # so far it is per pair, without births
+                known = (known + 1) * self.shown_per_event
         is_all = self._events > 0 and not self.arena.counts.any() and not self.arena.untested
         return self._seen[1] / self._events if known is None and is_all else known
 

@@ -7,7 +7,7 @@ queries that it does not know run as those without one.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Self
 
@@ -27,13 +27,19 @@ class Histories:
         By the fingerprints of plans.
     folder : path, optional
         Where others are read from when they are asked for.
+    unchanged : collection of str, optional
+        Those of ``learned`` to which nothing has come since they were saved: no new version is made of them.
     """
 
     def __init__(
-        self, learned: Mapping[str, HistoryGraph] | None = None, folder: str | os.PathLike[str] | None = None
+        self,
+        learned: Mapping[str, HistoryGraph] | None = None,
+        folder: str | os.PathLike[str] | None = None,
+        unchanged: Collection[str] = (),
     ) -> None:
         self._learned = dict(learned or {})
         self.folder = None if folder is None else Path(folder)
+        self._unchanged = frozenset(unchanged)
 
     def of(self, plan: Plan, known_as: str) -> HistoryGraph | None:
         """The history of a part; None where there is none.
@@ -65,21 +71,36 @@ class Histories:
     def __len__(self) -> int:
         return sum(1 for _ in self)
 
-    def save(self, folder: str | os.PathLike[str]) -> Path:
+    def save(self, folder: str | os.PathLike[str], *, new_version: bool = False) -> Path:
         """Write all of them to a new folder, each to a folder of its own in it, as ``HistoryGraph.save`` does.
+
+        Parameters
+        ----------
+        folder : path
+            A new or empty directory, or with ``new_version`` that of histories of the same parts.
+        new_version : bool, default False
+            Add a version to each history that is there already, if something new was learned.
 
         Raises
         ------
         HistoryError
-            ``ACEP-H005``, ``ACEP-H006``: something is there already.
+            ``ACEP-H005``, ``ACEP-H006``: something is there already; ``ACEP-H002``: a history of another part.
         """
         expect("the folder of histories", folder, (str, os.PathLike), "the path of a directory")
         home = Path(folder)
-        check_free(home)
+        if not (new_version and (home.is_dir() and any(map(is_history, home.iterdir())))):
+            check_free(home)
         home.mkdir(parents=True, exist_ok=True)
         for name, known in self._learned.items():
-            known.save(home / name)
+            is_there = is_history(home / name)
+            if not (is_there and name in self._unchanged):
+                known.save(home / name, new_version=is_there and new_version)
         return home
+
+    @property
+    def changed(self) -> list[str]:
+        """Those to which something has come since they were saved."""
+        return [name for name in self._learned if name not in self._unchanged]
 
     @classmethod
     def load(cls, folder: str | os.PathLike[str]) -> Self:

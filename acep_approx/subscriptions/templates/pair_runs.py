@@ -85,11 +85,25 @@ class PairKeys(KeyCodes):
     added = 0
     """Changes when slots may have got other queries and keys."""
 
+    uses_again = True
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there was no pair yet."""
+        return not self._pairing.slots
+
     def texts(self) -> list[str]:
         """Per slot its query and its key as text."""
-        slots = np.arange(self._pairing.slots)
+        return self.texts_at(np.arange(self._pairing.slots))
+
+    def texts_at(self, slots: Ints) -> list[str]:
+        """The same of some slots."""
         columns = [column.to_pylist() for column in self.values(slots)]
         return [" | ".join(map(str, row)) for row in zip(*columns, strict=True)]
+
+    def text(self, slot: int) -> str:
+        """The same of one."""
+        return self.texts_at(np.array([slot]))[0]
 
     named: tuple[Ints, Ints] | None = None
     """Numbers of queries and slots of keys, where results are numbered: then they stand for slots."""
