@@ -267,9 +267,8 @@ class BudgetedSet:
         UsageError
             ``ACEP-U040``: there is no budget.
         """
-        from acep_approx.results.budgeted_set import purse_of
-
-        return purse_of(self._told_of("refreshed()")).refreshed()
+        self._told_of("refreshed()")
+        return self.purse.refreshed()
 
     def learning(self) -> pa.Table:
         """When runs were scored anew, and by what: see ``BudgetedFound.learning``; of the same as ``record``.
@@ -282,6 +281,13 @@ class BudgetedSet:
         from acep_approx.results.budgeted_set import learning_of
 
         return learning_of(self._told_of("learning()"))
+
+    @property
+    def purse(self) -> Purse:
+        """The budget of the set at work; of the same as ``record``."""
+        from acep_approx.results.budgeted_set import purse_of
+
+        return purse_of(self._told_of("purse"))
 
     def _told_of(self, what: str) -> Running:
         if self._running.load is None:

@@ -16,7 +16,6 @@ from acep_approx.errors import DataError, UsageError, expect
 from acep_approx.events.stream import EventBatch
 from acep_approx.planning.compiled import CompiledQuery
 from acep_approx.ranges import COUNT, number_in
-from acep_approx.results.budgeted_set import learned_by
 from acep_approx.rules.compiled import CompiledRule
 from acep_approx.rules.losses import cells_read
 from acep_approx.rules.program import Program
@@ -126,10 +125,16 @@ class RuleSpending:
         By rule; may have none.
     shed : {"protect", "alike"}
         Whether rules that write what some rule reads get first what they need.
+
+    Attributes
+    ----------
+    purse : Purse or None
+        Shares the budget; None before a run begins.
     """
 
     def __init__(self, load: Load, histories: Mapping[str, HistoryGraph], shed: str) -> None:
         self.load, self.histories, self.shed = load, histories, shed
+        self.purse: Purse | None = None
         self._found: dict[str, list[int]] = {}
         self._made: dict[int, Shedder] = {}
         self._protected: set[int] = set()
@@ -158,18 +163,18 @@ class RuleSpending:
 
     def begin(self, program: Program) -> dict[int, Shedder]:
         """Begin a run: the shedders of the rules that shed, by number."""
-        self.purse = Purse(self.load, Histories(self.histories))
+        self.purse = purse = Purse(self.load, Histories(self.histories))
         self.program = program
         self._found = {rule.name: [0, 0] for rule in program.rules}
         self._protected = self._to_spare(program)
         self._made = {}
         for rule in filter(sheds, program.rules):
-            shedder = self.purse.shedder(rule.plan, rule.name, audits_beside=False)
+            shedder = purse.shedder(rule.plan, rule.name, audits_beside=False)
             assert shedder is not None, "it can shed"
             self._made[rule.number] = shedder
         for number, shedder in self._made.items():
             first = PROTECTED if number in self._protected else 1.0
-            self.purse.join(shedder, program.rules[number].name, program.rules[number].rule.worth * first)
+            purse.join(shedder, program.rules[number].name, program.rules[number].rule.worth * first)
         return self._made
 
     def _to_spare(self, program: Program) -> set[int]:
@@ -181,6 +186,7 @@ class RuleSpending:
 
     def pieces(self, batch: EventBatch) -> Iterator[EventBatch]:
         """The parts of a batch between which the budget moves."""
+        assert self.purse is not None, "it has begun"
         return self.purse.pieces(batch)
 
     def note(self, rule: str, results: pa.Table) -> None:
@@ -195,18 +201,16 @@ class RuleSpending:
         for shedder in self._made.values():
             shedder.forget()
 
-    def refreshed(self) -> Histories | None:
-        """The histories as they were learned up to now; None as long as nothing was learned."""
-        return self.purse.refreshed() if hasattr(self, "purse") else None
-
     # --- state --------------------------------------------------------------------------------------------------
 
     def snapshot(self) -> dict[str, Any]:
         """Where the budget stands, as JSON."""
+        assert self.purse is not None, "it has begun"
         return {"purse": self.purse.snapshot(), "found": self._found}
 
     def restore(self, saved: dict[str, Any]) -> None:
         """Go on from what ``snapshot`` gave, once all engines were restored."""
+        assert self.purse is not None, "it has begun"
         self.purse.restore(saved["purse"])
         self.purse.restored()
         self._found = {name: [number_in("found", n, 0, COUNT) for n in saved["found"][name]] for name in self._found}
@@ -221,7 +225,7 @@ class RuleSpending:
 
     def record(self, events: int) -> RulesRecord:
         """What the rules did so far."""
-        if not hasattr(self, "purse"):
+        if self.purse is None:
             return RulesRecord(str(self.load.budget), self._policy, events, 0, 0, ())
         where = self.purse.piece() if self._made else None
         shares = tuple(self._share(rule) for rule in self.program.rules)
@@ -249,12 +253,6 @@ class RuleSpending:
             untested=shedder.arena.untested,
             recall=shedder.recall(),
         )
-
-
-def learning_of(spending: RuleSpending | None, *, is_time: bool) -> pa.Table:
-    """When rules have scored their runs anew; without rows where nothing is learned."""
-    known = {} if spending is None or not hasattr(spending, "purse") else dict(spending.purse.learning)
-    return learned_by(known, "rule", is_time=is_time)
 
 
 Known = Mapping[str, HistoryGraph] | Histories | str | Path | None

@@ -11,7 +11,7 @@ from typing import Any, NoReturn, Self
 
 import pyarrow as pa
 
-from acep_approx.api.rule_budget import RuleSpending, RulesRecord, learning_of, spending_of, taken_up
+from acep_approx.api.rule_budget import RuleSpending, RulesRecord, spending_of, taken_up
 from acep_approx.arguments import LATENESS, Refusals, checked
 from acep_approx.budget.budget import Budget
 from acep_approx.diagrams.fragments import never_raises
@@ -25,6 +25,7 @@ from acep_approx.planning.durations import Duration
 from acep_approx.query.rules.checks import check_rules
 from acep_approx.query.rules.parser import parse_rules
 from acep_approx.query.rules.syntax import RuleFile
+from acep_approx.results.budgeted_set import learned_by
 from acep_approx.results.rules import RuleCall, RuleOutput, StoreView
 from acep_approx.rules.checkpoints import Checkpoints
 from acep_approx.rules.durable.notes import NO_CALLS
@@ -35,6 +36,7 @@ from acep_approx.rules.words import schema_of
 from acep_approx.run.lateness import Lateness
 from acep_approx.run.order import Order
 from acep_approx.run.run import OrderedRun, parts_of
+from acep_approx.shedding.purse import Purse
 from acep_approx.training.histories import Histories
 from acep_approx.training.history_graph import HistoryGraph
 
@@ -136,18 +138,23 @@ class RuleRun(OrderedRun):
 
         None as long as nothing was learned. ``save`` keeps them; ``start(history=...)`` takes them.
         """
+        purse = self.purse
+        return None if purse is None else purse.refreshed()
+
+    @property
+    def purse(self) -> Purse | None:
+        """The load budget at work; None without one, and before the first event."""
         spending = self._runner.execution.spending
-        return spending.refreshed() if isinstance(spending, RuleSpending) else None
+        return spending.purse if isinstance(spending, RuleSpending) else None
 
     def learning(self) -> pa.Table:
         """When runs were scored anew, and by what: one row each time, with the ``rule``.
 
         See ``BudgetedMatches.learning``. Without rows where nothing was learned.
         """
-        execution = self._runner.execution
-        spending, bound = execution.spending, execution.bound
+        purse, bound = self.purse, self._runner.execution.bound
         is_time = bound is not None and pa.types.is_timestamp(bound.times)
-        return learning_of(spending if isinstance(spending, RuleSpending) else None, is_time=is_time)
+        return learned_by({} if purse is None else dict(purse.learning), "rule", is_time=is_time)
 
     def push(self, events: Any) -> RuleOutput:
         """Run more events.

@@ -73,7 +73,7 @@ COMMON = frozenset(
     )
 )
 """What goes with every program."""
-SPENDING = tuple(one.name for one in fields(BudgetOptions))
+SPENDING = tuple(one.name for group in (BudgetOptions, LearningOptions) for one in fields(group))
 """How much is done, and how: of one query, of many, and of rules."""
 OF_SETS = ("queries", "strict", "bind", "reorder", "stamp", "limit", "key_idle", "start", "shed")
 WITH_SETS = (*OF_SETS, *LATENESS, *SPENDING)

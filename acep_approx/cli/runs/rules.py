@@ -18,6 +18,7 @@ from acep_approx.cli.options.together import RULES, not_with_rules, refuse
 from acep_approx.cli.runs.page import PageRequest
 from acep_approx.cli.runs.request import RunRequest
 from acep_approx.cli.runs.run import ProgramRun
+from acep_approx.cli.runs.spending import SavingMany, check_budget, home_of
 from acep_approx.cli.summary import say_how_read, say_left_out, say_unclosed
 from acep_approx.cli.terminal import amount, rows_out, say
 from acep_approx.cli.terminal import tell as print_lines
@@ -56,9 +57,11 @@ class RulesRun(ProgramRun):
         refuse(request.asked, {"rules": RULES})
         if options.store is None:
             refuse(request.asked, {"rules without a store": "--store"})
-        if self.options.spending.budget is None:
-            refuse(request.asked, {"no budget": "--budget"})
-        self.options.spending.check()
+        check_budget(request)
+        learning = self.options.learning
+        self._saving = SavingMany(home_of(request), learning.save_every)
+        if learning.save is not None:
+            self._saving.check()
         self.form = self._form()
         if request.is_live and self.form is Format.TABLE:
             self.form = Format.JSONL  # a table is shown at the end
@@ -155,7 +158,7 @@ class RulesRun(ProgramRun):
                     checkpoint=self._between,
                     bind=self.output.bound_with_rows,
                     budget=self.options.spending.budget,
-                    **self.options.spending.given(),
+                    **self._spending(),
                     **self.roles,
                 )
             )
@@ -164,18 +167,26 @@ class RulesRun(ProgramRun):
             tell("MATCHES", lambda: sum(self.found.copy().values()))
             if before["events"] and self._rows_given and not self.request.quiet:
                 say(f"--table plays no role: {options.store} has rows already")
+            if self.options.learning.learn:
+                self._saving.purse = lambda: run.purse
             self._run(run)
             after, self._record = run.counters, run.record()
+            self._learned = run.learning()
         self.before = before["events"]
         self.happened = {name: after[name] - before[name] for name in after}
+
+    def _spending(self) -> dict[str, Any]:
+        """How the budget is spent, if there is one."""
+        given = self.options.spending.given()
+        return given | {"learn": True} if self.options.learning.learn else given
 
     def _run(self, run: Any) -> None:
         keeps = self.options.rules.store is not None
         for rule, table in run.undelivered.items():
             self.matches(rule, table)
         try:
-            sort = self.options.source.sort
-            for found in run.outputs(self.source, sort=sort, skips=True, on_progress=self.progressed):
+            sort, done = self.options.source.sort, self._saving.after(self.progressed)
+            for found in run.outputs(self.source, sort=sort, skips=True, on_progress=done):
                 self.take(found)
             is_end = not keeps or self.options.rules.finish
             self.take(run.finish(ended=not self.options.source.open_end) if is_end else run.checkpoint())
@@ -282,6 +293,16 @@ class RulesRun(ProgramRun):
             say("matches may wait for windows to close: --finish says that no more events will come")
         say_how_read(self.source)
         say_left_out(self.source)
+
+    def conclude(self) -> None:
+        """Write the course of learning, and save what was learned."""
+        learning = self.options.learning
+        if learning.learn_log is not None:
+            from acep_approx.cli.write import write
+
+            write([self._learned], format_of(learning.learn_log), learning.learn_log)
+        if learning.learn:
+            self._saving.finish(quiet=self.request.quiet)
 
     def _warn_of_many(self, rule: str) -> None:
         """Warn once of a rule that has more matches than anybody reads, as soon as it has."""
