@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import NoneType
@@ -171,6 +171,7 @@ class RuleSpending:
         for rule in filter(sheds, program.rules):
             shedder = purse.shedder(rule.plan, rule.name, audits_beside=False)
             assert shedder is not None, "it can shed"
+            shedder.looks_at = "reads" if self.load.learns else "nothing"
             self._made[rule.number] = shedder
         for number, shedder in self._made.items():
             first = PROTECTED if number in self._protected else 1.0
@@ -188,6 +189,16 @@ class RuleSpending:
         """The parts of a batch between which the budget moves."""
         assert self.purse is not None, "it has begun"
         return self.purse.pieces(batch)
+
+    @property
+    def on_reads(self) -> Callable[[str, EventBatch], None] | None:
+        """Where it learns: is told, rule by rule, a batch with what its events have read of tables."""
+        return self._show if self.load.learns else None
+
+    def _show(self, rule: str, batch: EventBatch) -> None:
+        number = next(one.number for one in self.program.rules if one.name == rule)
+        if number in self._made:
+            self._made[number].show(batch)
 
     def note(self, rule: str, results: pa.Table) -> None:
         """These results of a rule were put out."""

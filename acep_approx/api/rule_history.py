@@ -12,7 +12,7 @@ from acep_approx.api.rule_budget import known_of, sheds
 from acep_approx.api.rule_set import RuleSet
 from acep_approx.arguments import checked
 from acep_approx.errors import UsageError
-from acep_approx.events.reading.widening import stacked
+from acep_approx.events.reading.widening import one_table
 from acep_approx.planning.compiled import CompiledQuery
 from acep_approx.training.history_graph import HistoryGraph
 from acep_approx.training.training import OnProgress
@@ -98,16 +98,17 @@ class RuleHistory(Mapping[str, HistoryGraph]):
                 code="ACEP-U046",
                 hint="run the rules without a history: a budget changes nothing",
             )
-        seen: dict[str, list[pa.Table]] = {}
+        seen: dict[str, list[pa.RecordBatch]] = {}
         with self.rules.start(store=store, **roles) as run:
             execution = run.stage.execution
-            execution.on_reads = lambda rule, table: seen.setdefault(rule, []).append(table)
+            execution.on_reads = lambda rule, batch: seen.setdefault(rule, []).append(batch.data)
             run.push(events)
         self._graphs, nothing = {}, None
         for rule in filter(sheds, self.rules.program.rules):
             graph = HistoryGraph(CompiledQuery(rule.plan))
+            own = one_table(seen[rule.name]) if rule.name in seen else pa.table({})
             try:
-                graph.fit(stacked(seen.get(rule.name, [pa.table({})])), on_progress=on_progress, **roles)
+                graph.fit(own, on_progress=on_progress, **roles)
             except UsageError as error:
                 if error.code != "ACEP-U046":
                     raise

@@ -60,6 +60,10 @@ class KeyCodes:
         """Whether a slot may have been given to another key."""
         return self.added != self.capacity
 
+    def codes(self, slots: Slots) -> Slots:
+        """Numbers that tell keys apart, also when a key gets another slot while its last events still matter."""
+        return slots
+
     @property
     def capacity(self) -> int:
         """All slots in use are below this number; what state arrays must have room for."""

@@ -91,6 +91,7 @@ class OnlineLearning:
     def count(self, events: RunEvents) -> None:
         """These events come, that runs are tested with."""
         self.sampler.count(events)
+        self.beside.count(events)
         self._latest = events
 
     def end_piece(
@@ -119,11 +120,12 @@ class OnlineLearning:
         shown : int, optional
             How many events the engine was shown, to which ``rate`` is. Default: those of the batch.
         """
-        self._waiting += len(batch) if shown is None else shown
+        shown = len(batch) if shown is None else shown
+        self._waiting += shown
         if not is_relevant:
             return
         begun = time.perf_counter()
-        self.beside.push(batch, self._latest, rate)
+        self.beside.push(batch, self._latest, rate, shown)
         learner, tick = self.learner, int(batch.ticks[-1])
         held_until = learner.check_promise(self._waiting, found, tick)
         has_many = self.arena.tables.scalars.columns.texts.has_many
@@ -337,7 +339,7 @@ class Observer:
             Whether any of the events has a letter.
         """
         if is_relevant:
-            self._beside.push(batch, self._latest, rate)
+            self._beside.push(batch, self._latest, rate, len(batch))
         self._size += len(batch)
         self._tick = int(batch.ticks[-1])
         if self._sampler is not None and self._sampler.arena.tables.scalars.columns.texts.has_many:

@@ -164,7 +164,7 @@ class Purse:
         made = self.shedder_of(plan, own, audits_beside=audits_beside)
         made.known_as = name
         made.charges_births, made.keeps_metrics, made.before_batch = is_of_pairs, True, self.settle
-        made.looks_beside = audits_beside
+        made.looks_at = "pairs" if is_of_pairs else "events" if audits_beside else "nothing"
         return made
 
     def join(

@@ -30,6 +30,7 @@ from acep_approx.learning.cohort import Beside, Cohort
 from acep_approx.learning.judging import POOR, Promise, Ranking, patience
 from acep_approx.learning.learner import Learner
 from acep_approx.learning.online import Observer, OnlineLearning, RecordedLearning
+from acep_approx.learning.shown_later import BesidePairs, BesideReads
 from acep_approx.matching.binding import has_times
 from acep_approx.matching.stream_batch import StreamBatch
 from acep_approx.planning.planner import Plan
@@ -50,6 +51,7 @@ from acep_approx.shedding.load import (
 from acep_approx.shedding.metrics import Metrics
 from acep_approx.shedding.timing import StepClock
 from acep_approx.subscriptions.published import FIRST_ID
+from acep_approx.subscriptions.templates.pair_runs import NUMBER
 from acep_approx.training.expecting import expected, promised
 from acep_approx.training.policies import LEARNED
 
@@ -105,12 +107,13 @@ class Shedder:
         Match points of many queries that it sheds for.
     window : int
         The longest of its queries, in ticks, where each may have its own; 0: that of the plan.
-    looks_beside : bool
-        Whether parts of the stream can be matched beside it: not where its events are pairs, or have read tables.
+    looks_at : {"events", "reads", "pairs", "nothing"}
+        What can be matched beside it, where it learns: the events, once it is known what they have read of tables, as
+        may be, or pairs of an event and a query.
     """
 
     charges_births = keeps_metrics = False
-    looks_beside = True
+    looks_at = "events"
     known_as = ""
     part = 1.0
     keeps_order = True
@@ -200,7 +203,7 @@ class Shedder:
         is_whole = not (self.plan.is_count_window or self.plan.looks_to_the_start)
         is_certain = is_whole and not (automaton.needs_filter or automaton.waits)
         has_cells = automaton.counted == "nothing" and is_certain
-        can_be_beside = self.looks_beside and window > 0 and load.budget.unit != "runs" and has_cells
+        can_be_beside = self.looks_at != "nothing" and window > 0 and load.budget.unit != "runs" and has_cells
         if not (learns or (can_be_beside and (has_cohort or self.audits_beside))):
             self.cells = audited_cells(load, window, load.audit)
             return 0.0
@@ -209,11 +212,21 @@ class Shedder:
         if cells is None or not can_be_beside:
             return 0.0
         if has_cohort:
-            self.beside = Beside(self.arena, Cohort(self.plan, *self._columns, cells), audit)
+            self.beside = self._beside(Cohort(self.plan, *self._columns, cells), audit)
         else:
             full = (load.steps_per_event or 0.0) / load.ratio * replace(load, drops=True).ratio
             self.exact_audit = ExactAudit(self.plan, self._columns, cells, audit, full)
         return audit
+
+    def _beside(self, cohort: Cohort, audit: float) -> Beside:
+        if self.looks_at == "pairs":
+            return BesidePairs(self.arena, cohort, audit, number=NUMBER)
+        return (BesideReads if self.looks_at == "reads" else Beside)(self.arena, cohort, audit)
+
+    def show(self, batch: EventBatch) -> None:
+        """What the events of a batch have read of tables is known now; it stands in columns of them."""
+        if isinstance(self.beside, BesideReads):
+            self.beside.show(batch)
 
     def rebind(self, tables: RunTables) -> None:
         """Go on with columns of wider types; refused where it learns (``ACEP-D024``)."""
@@ -364,7 +377,7 @@ class Shedder:
         self.arena.stands_for = stands_for[places]
         self._waiting += int(arrived[-1:].sum() - stands_for.sum())
 
-    def begin_pairs(self, events: int, whose: Ints, pairs: StreamBatch | None = None) -> None:  # noqa: ARG002
+    def begin_pairs(self, events: int, whose: Ints, pairs: StreamBatch | None = None) -> None:
         """So many events of the stream come, as pairs of queries: each is granted for once, by all in equal parts.
 
         ``whose``: the number of the query of each pair, -1 where nobody knows; ``pairs``: None where there are none.
@@ -379,6 +392,8 @@ class Shedder:
             pairs_before, granted = self._of_pairs
             self._of_pairs = pairs_before + len(whose), granted + self._rate * self._waiting
             self._waiting = 0
+            if pairs is not None and isinstance(self.beside, BesidePairs):
+                self.beside.begin_pairs(pairs)
 
     def know_window(self, window: int) -> None:
         """The longest window of the queries that are keys is known now: what is audited lies in cells of four."""
@@ -400,7 +415,8 @@ class Shedder:
         hits = hits.where(self.arena.notes.first_completed(hits.event, events.row))  # the others were counted then
         if not len(hits):
             return
-        self._aside.note_found(self.metrics.add_points(events, hits))
+        rows = self.metrics.add_points(events, hits)
+        self._aside.note_found(np.unique(hits.event) if self.charges_births else rows)
         if self._whose is not None:
             self.by_query.add(self._whose, events, hits, self.cells)
 
@@ -636,7 +652,8 @@ class Shedder:
             known = self.exact_work.steps / self._events
         if known is None and self.online is not None:
             known = self.online.full_work(self._events)
-            if known is not None and self.charges_births:  # so far it is per pair, without births
+            of_cohort = self.beside.full_work(self._events) is not None
+            if known is not None and self.charges_births and not of_cohort:  # it is per pair, without births
                 known = (known + 1) * self.shown_per_event
         is_all = self._events > 0 and not self.arena.counts.any() and not self.arena.untested
         return self._seen[1] / self._events if known is None and is_all else known

@@ -67,6 +67,7 @@ def in_order(*keys: Ints) -> Ints:
 
 
 NUMBER = MARK + "query"
+KEY_BITS = 32
 """The column that says whose result a row is; in the results it is called ``query``."""
 
 
@@ -91,6 +92,11 @@ class PairKeys(KeyCodes):
     def is_empty(self) -> bool:
         """Whether there was no pair yet."""
         return not self._pairing.slots
+
+    def codes(self, slots: Ints) -> Ints:
+        """Numbers that tell pairs apart: a slot is free as soon as all runs of its pair are gone."""
+        numbers, keys = self._table.numbers[self._pairing.row_of[slots]], self._pairing.key_of[slots]
+        return (numbers << KEY_BITS) ^ keys
 
     def texts(self) -> list[str]:
         """Per slot its query and its key as text."""
