@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from acep_approx.subscriptions.results import Found
     from acep_approx.subscriptions.running import Running
     from acep_approx.training.histories import Histories
-    from acep_approx.training.training import OnProgress
 
 SPENDING = ("budget", "history", "policy", "audit", "seed", "learn", "full_work", "log_shed")
 """Arguments that say how much may be done, and how it is spent."""
@@ -183,53 +182,6 @@ class BudgetedSet:
         purse_of(running).forget()
         self._seconds += time.perf_counter() - begun
         return found
-
-    @checked
-    def train(
-        self, past: Any, *, gap: int | str = -1, on_progress: OnProgress | None = None, **reading: Any
-    ) -> Histories:
-        """Learn from past events which partial matches of the queries are worth keeping, for ``match_within``.
-
-        Parameters
-        ----------
-        past
-            As for ``match``.
-        gap : int or "window", default -1
-            As for ``HistoryGraph``.
-        on_progress : callable, optional
-            Called with what is being done and how much of it, from 0 to 1.
-        **reading
-            As for ``match``.
-
-        Returns
-        -------
-        Histories
-            One history for each query that runs by itself, and one for each template: ``save`` keeps them.
-
-        Notes
-        -----
-        Complexity: an exact run of the set, and for each history what ``HistoryGraph.fit`` takes. Of a template at most
-        1,048,576 pairs of events and queries are learned from.
-
-        Examples
-        --------
-        >>> from acep_approx import QuerySet
-        >>> desk = QuerySet(output="points")
-        >>> low = desk.add("PATTERN SEQ(A a, A b, B c) WHERE b.x > a.x AND c.x > b.x WITHIN 40", id="low")
-        >>> events = [{"ts": t, "type": "AAB"[t % 3], "x": t * 7 % 11} for t in range(600)]
-        >>> known = desk.train(events[:300])
-        >>> known
-        <Histories of 1 part>
-        >>> desk.match_within(events[300:], "20%", history=known).rows > 0
-        True
-        """
-        from acep_approx.shedding.set_past import RecordingPurse
-
-        purse = RecordingPurse()
-        running = self._running.fresh(lambda: purse)
-        for _ in self._batches(running, past, **reading):
-            pass
-        return purse.learned(gap, on_progress or (lambda _what, _share: None))
 
     def record(self) -> SetRecord:
         """What a set that was made with a budget did: see ``BudgetedFound.record``.

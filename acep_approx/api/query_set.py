@@ -16,6 +16,7 @@ from acep_approx.api.budgeted_set import SPENDING, BudgetedSet, new_purse, plain
 from acep_approx.api.query import Query
 from acep_approx.api.query_texts import Planned, QueryTexts, weights_in
 from acep_approx.api.saved_set import SavedSet
+from acep_approx.api.tunable_set import TunableSet
 from acep_approx.arguments import Refusals, checked
 from acep_approx.diagrams.fragments import never_raises
 from acep_approx.errors import UsageError, expect
@@ -63,7 +64,7 @@ REFUSED = Refusals(
 )
 
 
-class QuerySet(BudgetedSet, SavedSet, OrderedRun):
+class QuerySet(TunableSet, BudgetedSet, SavedSet, OrderedRun):
     """Many queries on one stream.
 
     Parameters

@@ -6,6 +6,7 @@ queries that it does not know run as those without one.
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
@@ -14,8 +15,13 @@ from typing import Self
 from acep_approx.errors import UsageError, expect
 from acep_approx.planning.compiled import CompiledQuery
 from acep_approx.planning.planner import Plan
+from acep_approx.ranges import reading
 from acep_approx.training.history_graph import HistoryGraph
-from history.store import check_free, is_history
+from acep_approx.training.shared_promise import SharedPromises
+from history.store import check_free, damaged, is_history
+
+PROMISES = "promises.json"
+"""What all parts together are promised to find, beside their folders."""
 
 
 class Histories:
@@ -29,7 +35,14 @@ class Histories:
         Where others are read from when they are asked for.
     unchanged : collection of str, optional
         Those of ``learned`` to which nothing has come since they were saved: no new version is made of them.
+
+    Attributes
+    ----------
+    promises_ : SharedPromises or None
+        What runs inside budgets find, measured on the end of the past; None: nobody has measured.
     """
+
+    promises_: SharedPromises | None = None
 
     def __init__(
         self,
@@ -95,6 +108,7 @@ class Histories:
             is_there = is_history(home / name)
             if not (is_there and name in self._unchanged):
                 known.save(home / name, new_version=is_there and new_version)
+        keep_promises(home, self.promises_)
         return home
 
     @property
@@ -114,6 +128,7 @@ class Histories:
         expect("the folder of histories", folder, (str, os.PathLike), "the path of a directory")
         made = cls(folder=folder)
         assert made.folder is not None, "it was given"
+        made.promises_ = kept_promises(made.folder)
         if not made.folder.is_dir() or not len(made):
             raise UsageError(
                 f"there are no histories of a set in {str(folder)!r}",
@@ -124,6 +139,30 @@ class Histories:
 
     def __repr__(self) -> str:
         return f"<Histories of {len(self):,} part{'s' * (len(self) != 1)}>"
+
+
+def keep_promises(home: Path, promises: SharedPromises | None) -> None:
+    """Write what all together are promised to find beside their histories; None: what is there is no longer so."""
+    file = home / PROMISES
+    if promises is None:
+        file.unlink(missing_ok=True)
+    else:
+        file.write_text(json.dumps(promises.as_json()), encoding="utf-8")
+
+
+def kept_promises(home: Path) -> SharedPromises | None:
+    """What ``keep_promises`` wrote, if anything.
+
+    Raises
+    ------
+    HistoryError
+        ``ACEP-H004``: it is damaged.
+    """
+    file = home / PROMISES
+    if not file.is_file():
+        return None
+    with reading(lambda: damaged(file, "these are no promises")):
+        return SharedPromises.from_json(json.loads(file.read_text(encoding="utf-8")))
 
 
 def known_histories(given: Histories | str | os.PathLike[str] | None) -> Histories | None:
