@@ -12,6 +12,7 @@ from typing import Any, NoReturn, Self
 import pyarrow as pa
 
 from acep_approx.api.rule_budget import RuleSpending, RulesRecord, spending_of, taken_up
+from acep_approx.api.rule_history import TunableRules
 from acep_approx.arguments import LATENESS, Refusals, checked
 from acep_approx.budget.budget import Budget
 from acep_approx.diagrams.fragments import never_raises
@@ -350,16 +351,11 @@ def _text_of(path: Path) -> str:
         ) from error
 
 
-class RuleSet:
+class RuleSet(TunableRules):
     """Rules and the tables that they share; made by ``compile_rules``."""
 
     def __init__(self, program: Program) -> None:
-        self._program = program
-
-    @property
-    def program(self) -> Program:
-        """What the rules are compiled to."""
-        return self._program
+        self.program = self._program = program
 
     @property
     def file(self) -> RuleFile:

@@ -113,7 +113,7 @@ class TunableSet:
         errors: Sequence[int | None] | None = None,
         within: Sequence[str | None] | None = None,
         query: str | None = None,
-        budgets: Sequence[str | float | Budget] = ("5%", "10%", "20%", "50%"),
+        budgets: Sequence[str | float | Budget] | None = None,
         seed: int = 0,
         on_progress: OnProgress | None = None,
         on_misfit: Misfit | None = None,
@@ -135,8 +135,8 @@ class TunableSet:
         query : str, optional
             The id of the only query that gets these; the others stay as they are. Default: all queries but those in
             CEL get them.
-        budgets : sequence of str, float or Budget
-            As for ``match_within``; none of time.
+        budgets : sequence of str, float or Budget, optional
+            As for ``match_within``; none of time. Default: 2%, 5%, 10%, 20%, 50%, as ``train`` promises.
         seed : int, default 0
         on_progress, on_misfit, sort, **reading
             As for ``train``.

@@ -21,7 +21,6 @@ from acep_approx.events.roles import infer_roles
 from acep_approx.events.source import Source
 from acep_approx.events.stream import read_events
 from acep_approx.results.tuning import Advice, Trial, Tuning, advise, refuse_clock
-from acep_approx.training.histories import Histories
 from acep_approx.training.past import HELD_OUT, MOST_HELD_OUT
 from acep_approx.training.promise import SHARES
 from acep_approx.training.shared_promise import Found, Ran, SharedPromises, held_against
@@ -33,8 +32,8 @@ LEAST = 10
 EXACT = Budget(100.0, "%")
 PROMISED = tuple(Budget(100 * share, "%") for share in SHARES)
 """The budgets that are promised for where a history is learned."""
-Run = Callable[[Budget, Histories | None], Ran]
-"""Runs all queries, or rules, over the last part of a past inside a budget."""
+Run = Callable[[Budget, Any], Ran]
+"""Runs all queries, or rules, over the last part of a past inside a budget, with what was learned, or None."""
 
 
 @dataclass(frozen=True)
@@ -78,7 +77,7 @@ class CutPast:
 
 def measured(
     past: CutPast,
-    learn: Callable[[], Histories],
+    learn: Callable[[], Any],
     run: Run,
     weights: Mapping[str, float],
     budgets: Sequence[Budget] = PROMISED,
@@ -237,15 +236,15 @@ def _as_one(trial: SharedTrial) -> Trial:
     )
 
 
-def parsed(budgets: Sequence[str | float | Budget]) -> tuple[Budget, ...]:
-    """Budgets to try.
+def parsed(budgets: Sequence[str | float | Budget] | None) -> tuple[Budget, ...]:
+    """Budgets to try; where none are given those that are promised for.
 
     Raises
     ------
     UsageError
         ``ACEP-U043``: one of time, of which two runs may find different matches.
     """
-    found = tuple(map(Budget.parse, budgets))
+    found = PROMISED if budgets is None else tuple(map(Budget.parse, budgets))
     for budget in found:
         refuse_clock(budget)
     return found
