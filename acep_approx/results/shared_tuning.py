@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from acep_approx.arrays import Ints
 from acep_approx.budget.budget import Budget
-from acep_approx.errors import DataError, FewPointsWarning, UsageError
+from acep_approx.errors import DataError, FewPointsWarning, ManyMatchesWarning, UsageError
 from acep_approx.events.reading.widening import one_table
 from acep_approx.events.roles import infer_roles
 from acep_approx.events.source import Source
@@ -104,20 +104,21 @@ def measured(
     """
     if not past.first.num_rows:
         return None
-    on_progress("learning from the first part", 0.0)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", FewPointsWarning)
-            known = learn()
-    except UsageError as error:
-        if error.code != "ACEP-U046":
-            raise
-        return None
     inside: list[tuple[Budget, Ran]] = []
-    exact = run(EXACT, None)
-    for number, budget in enumerate(budgets):
-        on_progress(f"trying {budget}", (number + 1) / (len(budgets) + 1))
-        inside.append((budget, run(budget, known)))
+    with warnings.catch_warnings():
+        for kind in (FewPointsWarning, ManyMatchesWarning):  # who runs on all of it is told of it then
+            warnings.simplefilter("ignore", kind)
+        on_progress("learning from the first part", 0.0)
+        try:
+            known = learn()
+        except UsageError as error:
+            if error.code != "ACEP-U046":
+                raise
+            return None
+        exact = run(EXACT, None)
+        for number, budget in enumerate(budgets):
+            on_progress(f"trying {budget}", (number + 1) / (len(budgets) + 1))
+            inside.append((budget, run(budget, known)))
     return held_against(exact, inside, weights, past.ticks, past.first.num_rows)
 
 
@@ -168,24 +169,34 @@ class SharedTuning:
 
     def table(self) -> list[list[str]]:
         """What is found, as a table of texts, its header first: of all, by weight, and of those that miss most."""
-        varies = [name for name in ("errors", "within") if any(getattr(one, name) is not None for one in self.trials)]
-        head = [*(name.upper() for name in varies), "", "match points"]
+        varies = self._varies
+        head = [*(name.upper() for name in varies), "", "match points", "run-steps per event"]
         rows = [[*head, *(f"recall at {budget}" for budget in self.budgets)]]
         for trial in self.trials:
             own = ["-" if (value := getattr(trial, name)) is None else str(value) for name in varies]
             rows += [[*own, *row] for row in self._rows(trial.promises)]
         return rows
 
+    @property
+    def _varies(self) -> list[str]:
+        return [name for name in ("errors", "within") if any(getattr(one, name) is not None for one in self.trials)]
+
+    @property
+    def texts(self) -> int:
+        """How many of the first columns of the table are texts."""
+        return len(self._varies) + 1
+
     def _rows(self, known: SharedPromises | None) -> list[list[str]]:
         if known is None:
-            return [[f"all {self.things}", "-", *("-" for _ in self.budgets)]]
-        rows = [[f"all {self.things}", f"{known.total:,}", *(_words(row.total, known.total) for row in known.rows)]]
+            return [[f"all {self.things}", "-", "-", *("-" for _ in self.budgets)]]
+        whole = [f"all {self.things}", f"{known.total:,}", f"{known.exact:,.3g}"]
+        rows = [[*whole, *(_words(row.total, known.total) for row in known.rows)]]
         if known.is_weighted:
-            rows.append(["by weight", "", *(str(row.weighted) for row in known.rows)])
+            rows.append(["by weight", "", "", *(str(row.weighted) for row in known.rows)])
         named = [self.varied] if self.varied in known.names else []
         for name in dict.fromkeys([*filter(None, named), *known.worst()] if len(known.names) > 1 else []):
             points = known.points[known.names.index(name)]
-            rows.append([f"  {name}", f"{points:,}", *(str(known.part(name, row)) for row in known.rows)])
+            rows.append([f"  {name}", f"{points:,}", "", *(str(known.part(name, row)) for row in known.rows)])
         return rows
 
     def as_one(self) -> Tuning:
@@ -210,7 +221,7 @@ class SharedTuning:
         return lines
 
     def __str__(self) -> str:
-        return printable("\n".join([*aligned(self.table(), texts=1), *self.recommended()]))
+        return printable("\n".join([*aligned(self.table(), texts=self.texts), *self.recommended()]))
 
 
 def _words(found: Found, points: int) -> str:

@@ -77,6 +77,7 @@ SPENDING = tuple(one.name for group in (BudgetOptions, LearningOptions) for one 
 """How much is done, and how: of one query, of many, and of rules."""
 OF_SETS = ("queries", "strict", "bind", "reorder", "stamp", "limit", "key_idle", "start", "shed")
 WITH_SETS = (*OF_SETS, *LATENESS, *SPENDING)
+OF_ONE_TUNING = ("most_steps", "spark", "master")
 CHECKPOINTS = ("checkpoint", "checkpoint_every", "finish")
 OF_BUDGETS = [one.name for group in (ExpandedBudgetOptions, LearningOptions, ReportOptions) for one in fields(group)]
 THREE = ("matches", "points", "count")
@@ -103,6 +104,13 @@ REFUSED: dict[str, Refusals] = {
             "leave it out, or learn from one query: acep train QUERY PAST",
             *("errors", "within", "more", "new_version", "spark", "master", "id"),
         ),
+    ),
+    "tuning of a set": Refusals(
+        "ACEP-U064", NOT_YET, _each("leave it out, or tune one query: acep tune QUERY PAST", *OF_ONE_TUNING, "table")
+    ),
+    "no set to tune": Refusals("ACEP-U064", OF_USE_WITH, _each("add --queries FOLDER", "one", "strict")),
+    "tuning of rules": Refusals(
+        "ACEP-U064", NOT_YET, _each("leave it out", *OF_ONE_TUNING, "errors", "within", "output", "one")
     ),
     "no set to learn from": Refusals("ACEP-U064", OF_USE_WITH, _each("add --queries FOLDER", "strict")),
     "rules": Refusals(
