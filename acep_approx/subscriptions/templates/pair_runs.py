@@ -442,9 +442,16 @@ class PairRuns:
         if pipeline.engine.makes_links and not self.finds_points:
             at_once = max(pipeline.pieces.size, LINKS_AT_ONCE >> 6)
         for found in self.pairing.find(events, at_once):
-            grouped, pairs = self._grouped(batch, found, places)
+            grouped, pairs = self._grouped(batch, self._in_order(found), places)
             if len(grouped.row):
                 yield grouped, pairs
+
+    def _in_order(self, found: Pairs) -> Pairs:
+        """Inside a budget who comes first gets more: so pairs come in an order that a stop does not change."""
+        if self.shedder is None:
+            return found
+        order = np.argsort(self.pair_keys.codes(found.slot), kind="stable")
+        return Pairs(*(column[order] for column in found))
 
     def _batch(self, batch: StreamBatch, at: Ints, slot: Ints) -> PairBatch:
         return PairBatch(batch, self._table, self.words, at, self.pairing.row_of[slot])
