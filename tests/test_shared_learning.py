@@ -212,7 +212,7 @@ def test_rules_learn_in_the_bound_and_what_is_certain_is_in_the_exact_answer(see
 
 @pytest.mark.parametrize("seed", range(cases(12, 3)))
 def test_a_cohort_of_rules_has_read_what_the_rules_have(seed: int) -> None:
-    rules = compile_rules(RULES.replace("40000", "300"))
+    rules = compile_rules(RULES.replace("< 40000", "> 300"))
     run = rules.start(budget="99.9%", full_work=4000, learn=True, audit=0.9, seed=seed)
     events = stream(seed, 2_000)
     for first in range(0, len(events), 250):

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from acep_approx.results.shared_tuning import CutPast, SharedTuning
     from acep_approx.rules.program import Program
 
-Store = Mapping[str, Any]
-"""The rows that tables begin with."""
 
 
 class RuleHistory(Mapping[str, HistoryGraph]):
@@ -82,7 +80,7 @@ class RuleHistory(Mapping[str, HistoryGraph]):
         self,
         events: Any,
         *,
-        store: Store | None = None,
+        store: Mapping[str, Any] | None = None,
         on_progress: OnProgress | None = None,
         **roles: Any,
     ) -> Self:
@@ -193,7 +191,7 @@ class TunableRules:
         self,
         past: Any,
         *,
-        store: Store | None = None,
+        store: Mapping[str, Any] | None = None,
         on_progress: OnProgress | None = None,
         sort: bool = False,
         **roles: Any,
@@ -249,7 +247,7 @@ class TunableRules:
         self,
         past: Any,
         *,
-        store: Store | None = None,
+        store: Mapping[str, Any] | None = None,
         budgets: Sequence[str | float | Budget] | None = None,
         shed: str = "protect",
         seed: int = 0,
@@ -307,7 +305,7 @@ class TunableRules:
         self,
         past: CutPast,
         budgets: Sequence[Budget],
-        store: Store | None,
+        store: Mapping[str, Any] | None,
         roles: dict[str, Any],
         how: dict[str, Any],
         tell: OnProgress,
@@ -321,7 +319,7 @@ class TunableRules:
         learn = partial(RuleHistory(self).fit, past.first, store=store, **roles)
         return measured(past, learn, partial(self._ran, past.last, rows, roles | how), weights, budgets, tell)
 
-    def _ran(self, events: pa.Table, store: Store, how: dict[str, Any], budget: Budget, known: Any) -> Ran:
+    def _ran(self, events: pa.Table, store: Mapping[str, Any], how: dict[str, Any], budget: Budget, known: Any) -> Ran:
         """What a run inside a budget finds of each rule."""
         with self.start(store=store, budget=budget, history=known, **how) as run:
             found = [run.push(events), run.finish()]
