@@ -70,7 +70,7 @@ def test_promises_are_what_the_runs_of_users_find(output: str) -> None:
     exact = desk.match(last)
     for row in promises.rows:
         some = desk.match_within(last, row.budget, history=known)
-        assert row.steps == some.record().work / len(last)
+        assert row.steps == pytest.approx(some.record().work / len(last), rel=0.01)  # batches end elsewhere
         found, points, weighted = 0, 0, 0.0
         for name, number, weight in zip(promises.names, promises.points, promises.weights, strict=True):
             true = ends(exact[name])
@@ -196,7 +196,7 @@ def test_on_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     tuned = acep("tune", "--queries", "queries", "past.parquet", "--output", "points", "--plot", "curves.html")
     assert "all queries" in tuned.stdout
     assert "recommended: " in tuned.stdout
-    assert "ACEP-D00" in tuned.stderr  # one does not fit the events
+    assert "ACEP-Q060" in tuned.stderr  # one does not fit the events
     assert (tmp_path / "curves.html").is_file()
     (tmp_path / "queries" / "wrong.acep").unlink()
     tuned = acep("tune", "--queries", "queries", "past.parquet", "--output", "points").stdout
