@@ -60,11 +60,11 @@ def ends(table: pa.Table) -> set[tuple[Any, ...]]:
 @pytest.mark.parametrize("output", ["points", "matches"])
 def test_promises_are_what_the_runs_of_users_find(output: str) -> None:
     """By brute force: learned from the first part, run over the last one, held against the exact answer."""
-    events, desk = stream(1, 2_000), desk_of(output)
+    events, desk = stream(1, 1_200), desk_of(output)
     tuning = desk.tune(events, budgets=["10%", "50%", "100%"])
     (promises,) = (trial.promises for trial in tuning.trials)
     assert promises is not None
-    cut = next(at for at in range(len(events)) if events[at]["ts"] == events[1200]["ts"])
+    cut = next(at for at in range(len(events)) if events[at]["ts"] == events[720]["ts"])
     assert (promises.trained, promises.measured) == (cut, len(events) - cut) == (tuning.trained, tuning.measured)
     known, last = desk.train(events[:cut]), events[cut:]
     exact = desk.match(last)

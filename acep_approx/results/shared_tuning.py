@@ -46,11 +46,14 @@ class CutPast:
         What is learned from, and what is measured on: the last 40%, at most 2**18 events.
     ticks : int64 array
         Of the events of the latter.
+    whole : pyarrow.Table
+        All events.
     """
 
     first: pa.Table
     last: pa.Table
     ticks: Ints
+    whole: pa.Table
 
     @classmethod
     def read(cls, source: Source, *, sort: bool = False, **roles: Any) -> CutPast:
@@ -67,12 +70,7 @@ class CutPast:
             raise DataError(f"a past of {size} events cannot be tuned on", code="ACEP-D060")
         ticks, table = np.concatenate([batch.ticks for batch in batches]), one_table([one.data for one in batches])
         cut = int(np.searchsorted(ticks, ticks[max(int((1 - HELD_OUT) * size), size - MOST_HELD_OUT)]))
-        return cls(table.slice(0, cut), table.slice(cut), ticks[cut:])
-
-    @property
-    def whole(self) -> pa.Table:
-        """All events."""
-        return pa.concat_tables([self.first, self.last])
+        return cls(table.slice(0, cut), table.slice(cut), ticks[cut:], table)
 
 
 def measured(
