@@ -451,7 +451,7 @@ class PairRuns:
         if self.shedder is None:
             return found
         order = np.argsort(self.pair_keys.codes(found.slot), kind="stable")
-        return Pairs(*(column[order] for column in found))
+        return Pairs(found.at[order], found.slot[order], found.mask[order])
 
     def _batch(self, batch: StreamBatch, at: Ints, slot: Ints) -> PairBatch:
         return PairBatch(batch, self._table, self.words, at, self.pairing.row_of[slot])
