@@ -99,6 +99,17 @@ def test_few_open_ends_of_many_match_points_leave_little_open() -> None:
         assert found / (found + 3) - 1e-12 <= low <= mean <= high <= 1
 
 
+def test_of_ends_that_were_given_up_any_number_may_end_a_match() -> None:
+    ends = EndSample(open=300_000, tried=500, given_up=20_000, drawn_from=40_000, spread=40_000**2 / 500)
+    low, _, high = Evidence(150, 600_000, ends=ends).interval(0.95)
+    assert low < 0.3
+    assert high > 0.95
+    past = Expected(0.05, 20.0, 0.0, 0.5, 8)
+    low, mean, _ = Evidence(150, 600_000, past, ends).interval(0.95)
+    assert low < 0.05
+    assert mean < 0.3  # about what the past leads to expect
+
+
 def test_cells_are_part_of_it() -> None:
     cells = AuditSample(np.arange(40), np.full(40, 2), np.full(40, 4))
     low, mean, high = Evidence(500, 60_000, Expected(0.9, 5.0, 0.01, 0.9, 8), cells=cells).interval(0.95)

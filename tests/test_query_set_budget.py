@@ -6,11 +6,13 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+import numpy as np
 import pytest
 
 from acep_approx import DataError, Histories, QuerySet, UsageError, compile_query
 from acep_approx.shedding.purse import Purse
 from acep_approx.shedding.shedder import Shedder
+from acep_approx.shedding.splitting import Need, towards_one_price
 from tests.cases import cases
 
 Rows = list[dict[str, Any]]
@@ -361,3 +363,39 @@ def test_queries_that_no_history_knows_share_the_budget(learned: tuple[QuerySet,
     record = desk.match_within(stream(4), "30%", history=known).record()
     assert [part.piece.work > 0 for part in record.parts] == [True, True]
     assert record.work <= record.allowed
+
+
+# --- one price for queries that are not alike ---------------------------------------------------------------------
+
+HEAVY = "PATTERN SEQ(A a, A b, A c) WHERE b.x > a.x AND c.x = b.x + 37 WITHIN 25"
+LIGHT = "PATTERN SEQ(B a, C b) WHERE [k] AND b.x > a.x WITHIN 400"
+
+
+def uneven(seed: int, rows: int) -> Rows:
+    """Many events of one query, and few of another, which finds more per run-step."""
+    dice, names = Random(seed), "abcdefghijklmnopqrstu"
+    types = dice.choices("ABC", (60, 4, 4), k=rows)
+    return [{"ts": t, "type": of, "k": dice.choice(names), "x": dice.randrange(100)} for t, of in enumerate(types)]
+
+
+def test_a_light_query_with_more_match_points_per_run_step_comes_first() -> None:
+    desk = QuerySet(output="points")
+    desk.add(HEAVY, id="heavy")
+    desk.add(LIGHT, id="light")
+    known, now = desk.train(uneven(1, 12_000)), uneven(2, 12_000)
+    exact, within = points(desk.match(now)), points(desk.match_within(now, "10%", history=known))
+    assert len(within["light"]) > 0.75 * len(exact["light"])
+
+
+def test_a_price_far_from_all_others_does_not_hide_how_these_differ() -> None:
+    parts, needs = [1.0, 1.0, 1.0], [Need(1.0, 1.0, 1.0, 1.0, price) for price in (0.1, 0.2, 1e-9)]
+    some, more, none = towards_one_price(parts, needs, np.ones(3)).tolist()
+    assert none < some < more
+
+
+def test_a_template_without_a_key_learns_beside_a_query_with_one() -> None:
+    desk = QuerySet(output="points", key="name")
+    desk.add(LIGHT.replace("[k]", "[key]"), id="light")
+    desk.add_many(TEMPLATES[0], [{"p": p} for p in range(4)], id="without")
+    past = [{**row, "name": row["k"]} for row in uneven(1, 4000)]
+    assert len(desk.train(past)) == 2

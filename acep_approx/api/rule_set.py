@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import time as clock
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from numbers import Integral
 from os import PathLike
 from pathlib import Path
@@ -11,7 +13,7 @@ from typing import Any, NoReturn, Self
 
 import pyarrow as pa
 
-from acep_approx.api.rule_budget import RuleSpending, RulesRecord, spending_of, taken_up
+from acep_approx.api.rule_budget import SpendingRun, spending_of, taken_up
 from acep_approx.api.rule_history import TunableRules
 from acep_approx.arguments import LATENESS, Refusals, checked
 from acep_approx.budget.budget import Budget
@@ -26,7 +28,6 @@ from acep_approx.planning.durations import Duration
 from acep_approx.query.rules.checks import check_rules
 from acep_approx.query.rules.parser import parse_rules
 from acep_approx.query.rules.syntax import RuleFile
-from acep_approx.results.budgeted_set import learned_by
 from acep_approx.results.rules import RuleCall, RuleOutput, StoreView
 from acep_approx.rules.checkpoints import Checkpoints
 from acep_approx.rules.durable.notes import NO_CALLS
@@ -37,8 +38,6 @@ from acep_approx.rules.words import schema_of
 from acep_approx.run.lateness import Lateness
 from acep_approx.run.order import Order
 from acep_approx.run.run import OrderedRun, parts_of
-from acep_approx.shedding.purse import Purse
-from acep_approx.training.histories import Histories
 from acep_approx.training.history_graph import HistoryGraph
 
 OnBatch = Callable[[int], None]
@@ -58,7 +57,7 @@ REFUSED = Refusals(
 )
 
 
-class RuleRun(OrderedRun):
+class RuleRun(SpendingRun, OrderedRun):
     """Rules under way; made by ``RuleSet.start``.
 
     Attributes
@@ -124,38 +123,6 @@ class RuleRun(OrderedRun):
         and DELETE that found no row.
         """
         return vars(self._runner.execution.counters).copy()
-
-    def record(self) -> RulesRecord | None:
-        """What was done inside a load budget: work against the bound, what each rule shed, and how much is certain.
-
-        None without a budget.
-        """
-        execution = self._runner.execution
-        spending = execution.spending
-        return spending.record(execution.counters.events) if isinstance(spending, RuleSpending) else None
-
-    def refreshed(self) -> Histories | None:
-        """The histories of the rules as they were learned up to now, where ``learn=True`` was given.
-
-        None as long as nothing was learned. ``save`` keeps them; ``start(history=...)`` takes them.
-        """
-        purse = self.purse
-        return None if purse is None else purse.refreshed()
-
-    @property
-    def purse(self) -> Purse | None:
-        """The load budget at work; None without one, and before the first event."""
-        spending = self._runner.execution.spending
-        return spending.purse if isinstance(spending, RuleSpending) else None
-
-    def learning(self) -> pa.Table:
-        """When runs were scored anew, and by what: one row each time, with the ``rule``.
-
-        See ``BudgetedMatches.learning``. Without rows where nothing was learned.
-        """
-        purse, bound = self.purse, self._runner.execution.bound
-        is_time = bound is not None and pa.types.is_timestamp(bound.times)
-        return learned_by({} if purse is None else dict(purse.learning), "rule", is_time=is_time)
 
     def push(self, events: Any) -> RuleOutput:
         """Run more events.
@@ -479,8 +446,9 @@ class RuleSet(TunableRules):
         budget : str or Budget, optional
             How much work all rules together may do: as for ``Query.match_within``. Then results have a column
             ``certain``: TRUE says that the match is in the exact answer. With it go ``history`` (a ``RuleHistory``, or
-            the path of one), ``policy``, ``audit``, ``seed``, ``learn``, ``full_work``, and ``shed``: with "protect",
-            the default, rules that write what some rule reads get first what they need; with "alike" all are alike.
+            the path of one), ``policy``, ``audit``, ``seed``, ``learn``, ``full_work``, ``log_shed``, and ``shed``:
+            with "protect", the default, rules that write what some rule reads get first what they need; with "alike"
+            all are alike.
         on_malformed, rejects
             What happens to rows that are pushed and have no time that can be used: as for ``Query.matcher``.
         watermark, source, sequence, idle : optional
@@ -582,14 +550,18 @@ class RuleSet(TunableRules):
         RuleOutput
             Of all events; ``output.store`` are the tables at the end.
         """
+        begun = clock.perf_counter()
         with self.start(**starting) as run:
             how: dict[str, Any] = {"time": starting.get("time")} | dict(reading or {})
             source = open_source(events, **how)
             before = [RuleOutput(Outcome(run.undelivered, {}, NO_CALLS), run.store)] if run.undelivered else []
             outputs = [*run.outputs(source, sort=sort, skips=True, on_progress=on_progress)]
             found = run.joined([*before, *outputs, run.finish(ended=ended)])
-            found.record, found.history = run.record(), run.refreshed()
-            return found
+            found.history = run.refreshed()
+            record = run.record()
+            if record is not None:
+                record = replace(record, seconds=clock.perf_counter() - begun)
+            return found.with_record(record, run.shed, source.paths)
 
     def explain(self) -> str:
         """How the rules are run: which wait for which, which are run in turn, and why."""
@@ -640,13 +612,14 @@ class RuleSet(TunableRules):
         budget
             As for ``start``.
         **options
-            As for ``run`` and ``start``: ``history``, ``policy``, ``audit``, ``seed``, ``learn``,
-            ``full_work``, ``shed``.
+            As for ``run`` and ``start``: ``history``, ``policy``, ``audit``, ``seed``, ``learn``, ``full_work``,
+            ``log_shed``, ``shed``.
 
         Returns
         -------
         RuleOutput
-            Its tables of matches have a column ``certain``; ``output.record`` says what was done.
+            Its tables of matches have a column ``certain``; ``output.record`` says what was done,
+            ``output.report(path)`` as a page, and ``output.shed()`` what was dropped.
 
         Examples
         --------

@@ -144,22 +144,24 @@ class EndSample:
     def of_recall(self, grid: Floats, found: int) -> Floats:
         """How likely it is that so many of them end matches, by the recall of a run that found so many points.
 
-        Of those that were given up all may end one, or none: they are the dear ones, so that they are not like others.
+        Of those that were given up any number may end one: they are the dear ones, so that they are not like others.
+        Where some number of them goes with a recall, that many are taken to (a profile likelihood).
         """
-        hits, others, unknown = self.share * self.number, (1 - self.share) * self.number, self.given_up
-        if not unknown or not self.tried:
-            return self._drawn(grid, found, hits, others)
-        return self._drawn(grid, found, hits + unknown, others) + self._drawn(grid, found, hits, others + unknown)
+        number, unknown = self.number, self.given_up if self.tried else 0
+        hits: Floats | float = self.share * number
+        lost = found * (1 / grid - 1)  # match points that were missed
+        if unknown and self.open:
+            hits = hits + np.clip(lost * (number + unknown) / self.open - hits, 0, unknown)
+        return self._drawn(lost, hits, number + unknown - hits)
 
-    def _drawn(self, grid: Floats, found: int, hits: float, others: float) -> Floats:
-        """How likely such a sample is, drawn without replacement; 1 where it is likeliest."""
+    def _drawn(self, lost: Floats, hits: Floats | float, others: Floats | float) -> Floats:
+        """How likely such a sample is by how many were missed, drawn without replacement; 1 where it is likeliest."""
         from scipy.special import gammaln
 
-        lost = found * (1 / grid - 1)  # match points that were missed
         is_possible = (lost > hits - 0.5) & (self.open - lost > others - 0.5)
         lost, rest = np.where(is_possible, lost, hits), np.where(is_possible, self.open - lost, others)
-        logs = gammaln(lost + 1) - gammaln(np.maximum(lost - hits, 0) + 1)
-        logs += gammaln(rest + 1) - gammaln(np.maximum(rest - others, 0) + 1)
+        logs = gammaln(lost + 1) - gammaln(np.maximum(lost - hits, 0) + 1) - gammaln(hits + 1)
+        logs += gammaln(rest + 1) - gammaln(np.maximum(rest - others, 0) + 1) - gammaln(others + 1)
         return np.where(is_possible, np.exp(logs - logs[is_possible].max(initial=-np.inf)), 0.0)
 
 

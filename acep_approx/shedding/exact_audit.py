@@ -72,7 +72,9 @@ class ExactAudit:
         """Whether ends are tried, not cells."""
         return self.ends is not None and not self.ends.is_dear
 
-    def end_piece(self, batch: EventBatch, rate: float, classes: Sequence[int], *, is_relevant: bool) -> None:
+    def end_piece(
+        self, batch: EventBatch, rate: float, classes: Sequence[int], *, is_relevant: bool, is_certain: bool = False
+    ) -> None:
         """Look at a part of a piece of the stream.
 
         Parameters
@@ -85,6 +87,8 @@ class ExactAudit:
             Letters of each class of events.
         is_relevant : bool
             Whether there were events that runs are tested with.
+        is_certain : bool
+            Whether the run has found all match points up to here: then there is no end to try.
         """
         granted = granted_beside(rate, len(batch), self.explores)
         if self.tries_ends:
@@ -94,7 +98,7 @@ class ExactAudit:
         events = self._events if is_relevant and len(self._events.row) else None
         found = np.concatenate([*self._found, np.zeros(0, np.int64)])
         if self.ends is not None and events is not None:
-            self.ends.add(batch, events, classes, found)
+            self.ends.add(batch, events, classes, found, is_certain=is_certain)
             if self.ends.is_due():
                 granted = self._try_ends()
         if not self.tries_ends:

@@ -53,6 +53,9 @@ ON_FIRST = 0.25
 """Share of what is granted so far that the first one may take."""
 ENOUGH = 1.5
 """How many times what ends have cost so far must be there for those that are tried."""
+HEAVY, READ = 500, 0.5
+"""Run-steps per event of the exact run from which on about so many events, at most, are read backwards for each that
+comes: to read one takes as long as dozens of run-steps, and such a load is shed to save time."""
 DEAR = 1.25
 """Of the exact run's work for an end: where trying one costs more, cells of the stream are matched instead."""
 
@@ -274,13 +277,19 @@ class ExactEnds:
         self._parts: list[Kept] = []
         self._waiting = 0  # events since ends were tried last
         self._begun = 0  # ends that were tried, or given up
+        self._read = 0  # events, for these ends
 
-    def add(self, batch: EventBatch, events: RunEvents, classes: Sequence[int], found: Ints) -> None:
-        """These events came; ``classes``: letters of each class of events; ``found``: rows of match points."""
+    def add(
+        self, batch: EventBatch, events: RunEvents, classes: Sequence[int], found: Ints, *, is_certain: bool = False
+    ) -> None:
+        """These events came; ``classes``: letters of each class of events; ``found``: rows of match points.
+
+        ``is_certain``: the run has found all match points, so that no other event ends a match.
+        """
         order = np.argsort(events.row)
         rows = events.row[order]
         can_end = np.array([mask & self.ending != 0 for mask in classes], np.bool_)[events.cls[order]]
-        is_open = can_end & ~np.isin(rows, found)
+        is_open = can_end & ~np.isin(rows, found) & (not is_certain)
         self.sample = self.sample.combine(EndSample(int(is_open.sum())))
         self._seen += len(batch)
         if self.is_dear:
@@ -312,6 +321,7 @@ class ExactEnds:
                 break
             finally:
                 self._begun += len(some.ends)
+                self._read += int(some.sizes.sum())
             self.steps += steps
             tried, missed = tried + len(some.ends), missed + int(is_point.sum())
         portion = EndSample.of(len(ends), tried, missed, given_up)
@@ -330,9 +340,12 @@ class ExactEnds:
         while done < len(ends):
             left = self.quota - self.steps
             enough = int(left / (ENOUGH * max(self._each, 1e-9))) if self._begun else 1
+            if self.full_work >= HEAVY:  # by what ends take on average: which of them are tried is left to chance
+                enough = min(enough, int((READ * self._seen - self._read) / sizes.mean()))
             room = int(np.searchsorted(np.cumsum(sizes[done:]), MOST_KEPT, side="right"))
             few = int(max(AT_A_TIME * enough, LEAST * done)) if self._begun >= KNOWN else 0
-            number = min(max(few, 1), enough, max(room, 1), len(ends) - done)
+            # most ends may take no run-step and some many: no more are given up at once than were tried before
+            number = min(max(few, 1), max(self._begun, 1), enough, max(room, 1), len(ends) - done)
             if number <= 0 or left < 1 or enough < LEAST * done:
                 return
             yield spans.part(done, number)
@@ -340,8 +353,8 @@ class ExactEnds:
 
     @property
     def _each(self) -> float:
-        """Run-steps that an end takes, as far as is known; 0 before any was tried."""
-        return self.steps / max(self._begun, 1)
+        """Run-steps that an end takes, as far as is known, and not too few; 0 before any was tried."""
+        return (self.steps + 1) / self._begun if self._begun else 0.0
 
     # --- state ----------------------------------------------------------------------------------------------
 
@@ -350,7 +363,7 @@ class ExactEnds:
         kept = Kept.joined(self._parts)
         data = [b64encode(to_ipc(pa.Table.from_batches([batch]))).decode() for batch in kept.data]
         return {
-            "counts": [self.quota, self.steps, self._seen, self._waiting, self._begun],
+            "counts": [self.quota, self.steps, self._seen, self._waiting, self._begun, self._read],
             "is_dear": self.is_dear,
             "sample": list(vars(self.sample).values()),
             "events": [kept.slots.tolist(), kept.ticks.tolist(), kept.is_open.tolist()],
@@ -361,7 +374,8 @@ class ExactEnds:
         """Go on from what ``snapshot`` gave."""
         self.quota, *counts = saved["counts"]
         finite("counts", self.quota)
-        self.steps, self._seen, self._waiting, self._begun = (number_in("counts", count, 0, COUNT) for count in counts)
+        numbers = [number_in("counts", count, 0, COUNT) for count in counts]
+        self.steps, self._seen, self._waiting, self._begun, self._read = numbers
         self.is_dear = bool(saved["is_dear"])
         self.sample = EndSample.restored(saved["sample"])
         data = [one_batch(from_ipc(b64decode(table))) for table in saved["data"]]

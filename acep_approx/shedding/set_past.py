@@ -96,9 +96,13 @@ class Recorder(Shedder):
         table = one_table(self.shown)
         if self.charges_births:
             table = table.take(to_arrow(np.argsort(np.concatenate(self._ticks), kind="stable")))
-        named: dict[str, Any] = {name: getattr(roles, name) for name in ("time", "type", "unit", "start", "key")}
+        # a column that another query of the set asks for is not among those that this engine is shown
+        columns = {name: getattr(roles, name) for name in ("time", "type", "start", "key")}
+        named: dict[str, Any] = {name: column for name, column in columns.items() if column in table.column_names}
+        if roles.unit is not None:
+            named["unit"] = roles.unit
         known = HistoryGraph(CompiledQuery(plan), gap=gap)
-        known.fit(table, **{name: column for name, column in named.items() if column is not None})
+        known.fit(table, **named)
         if self.charges_births:  # so far it knows run-steps per pair, without births
             listing, done = known.steps_per_event_ * self.pairs, self._seen[1] / replace(self.load, history=known).ratio
             known.steps_per_event_ = max(listing, done) / max(self._events, 1)

@@ -28,6 +28,7 @@ PACE, MOST_CHANGE = 0.5, 2.0
 """Weights change with this power of the price, and in one step by such a factor at most."""
 ROOM = 1.5
 """A shard that sheds nothing keeps so many times what it has used."""
+HALVINGS = 40
 ALMOST_ALL = 99.9
 """Percent: from 100 on nothing at all is shed, whatever the work turns out to be."""
 
@@ -182,12 +183,27 @@ def _changes(needs: Sequence[Need]) -> Floats:
     sheds = (price > 0) & (events > 0)
     changes = np.ones(len(needs))
     if sheds.any():
-        mean = float(np.exp(np.average(np.log(price[sheds]), weights=events[sheds])))
-        changes[sheds] = (price[sheds] / mean) ** PACE
+        changes[sheds] = np.exp(_around_centre(PACE * np.log(price[sheds]), events[sheds]))
     for number, need in enumerate(needs):
         if need.events and not sheds[number]:
             changes[number] = min(ROOM * need.steps / max(need.bound, 1), 1.0)
     return np.clip(changes, 1 / MOST_CHANGE, MOST_CHANGE)
+
+
+def _around_centre(wanted: Floats, weights: Floats) -> Floats:
+    """Logarithms of changes around the centre from which as much goes up as down, each by ``MOST_CHANGE`` at most.
+
+    So one price that is far from all others does not hide how these differ.
+    """
+    most = np.log(MOST_CHANGE)
+    low, high = float(wanted.min()), float(wanted.max())
+    for _ in range(HALVINGS):
+        centre = (low + high) / 2
+        if float(weights @ np.clip(wanted - centre, -most, most)) > 0:
+            low = centre
+        else:
+            high = centre
+    return np.clip(wanted - (low + high) / 2, -most, most)
 
 
 def _with_mean_one(wanted: Floats, size: Floats) -> Floats:

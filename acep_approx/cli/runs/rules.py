@@ -19,7 +19,7 @@ from acep_approx.cli.runs.page import PageRequest
 from acep_approx.cli.runs.request import RunRequest
 from acep_approx.cli.runs.run import ProgramRun
 from acep_approx.cli.runs.spending import SavingMany, check_budget, home_of
-from acep_approx.cli.summary import say_how_read, say_left_out, say_unclosed
+from acep_approx.cli.summary import say_how_read, say_left_out, say_needed, say_unclosed
 from acep_approx.cli.terminal import amount, rows_out, say
 from acep_approx.cli.terminal import tell as print_lines
 from acep_approx.errors import ManyMatchesWarning, RuleError, UsageError
@@ -27,7 +27,7 @@ from acep_approx.errors import ManyMatchesWarning, RuleError, UsageError
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from acep_approx.api.rule_budget import RulesRecord
+    from acep_approx.budget.rules_ledger import RulesRecord
     from acep_approx.cli.write import RowsFile
     from acep_approx.results.rules import RuleCall, RuleOutput
 
@@ -157,7 +157,6 @@ class RulesRun(ProgramRun):
                     calls=dict.fromkeys(self.rules.call_names, self.call),
                     checkpoint=self._between,
                     bind=self.output.bound_with_rows,
-                    budget=self.options.spending.budget,
                     **self._spending(),
                     **self.roles,
                 )
@@ -170,15 +169,18 @@ class RulesRun(ProgramRun):
             if self.options.learning.learn:
                 self._saving.purse = lambda: run.purse
             self._run(run)
-            after, self._record = run.counters, run.record()
-            self._learned = run.learning()
+            after, self._record = run.counters, run.record(", ".join(self.request.inputs))
+            self._shed, self._learned = run.shed, run.learning()
         self.before = before["events"]
         self.happened = {name: after[name] - before[name] for name in after}
 
     def _spending(self) -> dict[str, Any]:
         """How the budget is spent, if there is one."""
-        given = self.options.spending.given()
-        return given | {"learn": True} if self.options.learning.learn else given
+        spending = self.options.spending
+        if spending.budget is None:
+            return {}
+        how = {"log_shed": self.options.reports.shed is not None, "learn": self.options.learning.learn}
+        return {"budget": spending.budget} | how | spending.given()
 
     def _run(self, run: Any) -> None:
         keeps = self.options.rules.store is not None
@@ -294,16 +296,6 @@ class RulesRun(ProgramRun):
         say_how_read(self.source)
         say_left_out(self.source)
 
-    def conclude(self) -> None:
-        """Write the course of learning, and save what was learned."""
-        learning = self.options.learning
-        if learning.learn_log is not None:
-            from acep_approx.cli.write import write
-
-            write([self._learned], format_of(learning.learn_log), learning.learn_log)
-        if learning.learn:
-            self._saving.finish(quiet=self.request.quiet)
-
     def _warn_of_many(self, rule: str) -> None:
         """Warn once of a rule that has more matches than anybody reads, as soon as it has."""
         from acep_approx.results.beginning import MOST_READ
@@ -320,6 +312,23 @@ class RulesRun(ProgramRun):
         source, how = None if self.before else self.source, self.roles | {"sort": self.options.source.sort}
         say_silent(self.request, silent, "rule", lambda name: to_text(queries[name]), reasons, source, **how)
 
+    def conclude(self) -> None:
+        """Write what is to be written about the budget, and save what was learned."""
+        if self._record is None:
+            return
+        from acep_approx.cli.write import write, write_report
+
+        reports = self.options.reports
+        if reports.report is not None:
+            write_report(self._record, reports.report)
+        if reports.shed is not None:
+            write([self._shed()], format_of(reports.shed), reports.shed)
+        learning = self.options.learning
+        if learning.learn_log is not None:
+            write([self._learned], format_of(learning.learn_log), learning.learn_log)
+        if learning.learn:
+            self._saving.finish(quiet=self.request.quiet)
+
     # --- the page -------------------------------------------------------------------------------------------------
 
     def write_page(self, page: PageRequest) -> None:
@@ -334,6 +343,10 @@ class RulesRun(ProgramRun):
         called = [(f"calls of {name}", f"{number:,}") for name, number in self.called.items()]
         fired = [(f"{rule} fired", f"{number:,}") for rule, number in self.fired.items()]
         done = ["<h2>What the rules did</h2>", facts([*fired, *changed, *called])] if changed or called else []
+        if self._record is not None:
+            from acep_approx.pages.budget.shared import shared_sections
+
+            done += shared_sections(self._record)
         page.gathered(self.gathered, self.options.source, self.source, queries.get, done)
 
 
@@ -371,6 +384,7 @@ MOST_SHARES = 8
 
 def _say_spending(record: RulesRecord) -> None:
     """Say what was done inside the budget, and what each rule that sheds did of it: first those that shed most."""
+    say_needed(record)
     allowed = f"{amount(record.allowed, 'run-step')} that were allowed"
     say(f"budget {record.budget}: {record.work:,} of {allowed}, by {record.policy}")
     shedding = sorted((one for one in record.rules if one.sheds), key=lambda one: -one.runs_shed)

@@ -40,7 +40,7 @@ KINDS: dict[FeatureKind, int] = {
 }
 KEPT = (*kernel.TOTALS, kernel.PRICE_NOW, kernel.UNTESTED, kernel.BROKEN, kernel.REFUSED, kernel.BEGUN)
 """Words of the arena that go on, beside the latest starts and the counts."""
-LAYOUT = 3
+LAYOUT = 4
 """Changes when runs inside a budget carry other columns, or the arena keeps other words."""
 LOG_ROOM = 1 << 16
 SAMPLE_ROOM = 1 << 18
@@ -214,6 +214,7 @@ class Shedding:
             kernel.COUNTS: np.zeros(pools * kernel.REASONS, np.int64),
             kernel.HISTOGRAM: np.zeros(kernel.BINS, np.int64),
             kernel.SAMPLE_SHARES: np.zeros(pools, np.int64),
+            kernel.LOOKS: np.zeros(pools * kernel.LOOK_WORDS, np.int64),
         }
 
     def _write_worth(self, worth: Worth) -> None:
@@ -425,6 +426,11 @@ class Shedding:
         at = int(self.words[kernel.SAMPLE_SHARES])
         return self.words[at : at + len(self.tables.pools)]
 
+    @property
+    def _looks(self) -> Ints:
+        at = int(self.words[kernel.LOOKS])
+        return self.words[at : at + kernel.LOOK_WORDS * len(self.tables.pools)]
+
     def _part(self, word: int, next_word: int) -> Ints:
         """A part of the arena, with the word of the part behind it."""
         return self.words[int(self.words[word]) : int(self.words[next_word])]
@@ -491,10 +497,14 @@ class Shedding:
         return max(self.tokens + min(self.audit_tokens, 0.0), 0.0)
 
     @property
+    def held_back(self) -> float:
+        """Run-steps that should be left: below that the price rises."""
+        return max(self.allowance.reserve, self.allowance.reserve_share * self.granted, 1e-9)
+
+    @property
     def spare(self) -> float:
         """Run-steps that are left, as a multiple of those that should be."""
-        allowance = self.allowance
-        return self.left / max(allowance.reserve, allowance.reserve_share * self.granted, 1e-9)
+        return self.left / self.held_back
 
     # --- state ----------------------------------------------------------------------------------------------
 
@@ -511,19 +521,21 @@ class Shedding:
             number_in("arena", number, LOWEST, HIGHEST + 1)
         self._restore_arena(saved["arena"])
         floats = self.words[list(KEPT[: KEPT.index(kernel.UNTESTED)])].view(np.float64)
-        check("arena", good=np.isfinite(floats).all() and (self.counts >= 0).all())
+        check("arena", good=np.isfinite(floats).all() and (self.counts >= 0).all() and (self._looks >= 0).all())
         if len(latest) == len(self._latest):
             self._latest[:] = latest
             self.words[kernel.UNKNOWN] = 0
 
     def _arena(self) -> list[int]:
-        return [*self.words[list(KEPT)].tolist(), *self._newest.tolist(), *self.counts.ravel().tolist()]
+        parts = self.words[list(KEPT)], self._newest, self._looks, self.counts.ravel()
+        return [word for part in parts for word in part.tolist()]
 
     def _restore_arena(self, arena: list[int]) -> None:
         first, pools = len(KEPT), len(self.tables.pools)
         self.words[list(KEPT)] = arena[:first]
-        self._newest[:] = arena[first : first + pools]
-        self.counts[:] = np.array(arena[first + pools :]).reshape(self.counts.shape)
+        last = first + pools + len(self._looks)
+        self._newest[:], self._looks[:] = arena[first : first + pools], arena[first + pools : last]
+        self.counts[:] = np.array(arena[last:]).reshape(self.counts.shape)
 
 
 def _no_covers(groups: int) -> GroupCovers:

@@ -46,7 +46,7 @@ TESTING = 1
 def change_key(control: Ints, pools: Pools, keys: Keys, key: int) -> int:
     """Save the runs of the current key and bring in those of ``key``."""
     if control[at.SLOT] >= 0:
-        drop_all_expired(control, pools, control[at.EXPIRED])
+        drop_all_expired(control, pools, control[at.EXPIRED], False)
         needed = save_words(pools.table)
         if control[at.STORED] + needed > len(keys.stored):
             control[at.ASK] = needed
@@ -128,7 +128,7 @@ def begin_pool(control: Ints, pools: Pools, event: Event, p: int, gap: int, stay
         is_full = 4 * (head + table[p + HOLES]) <= runs  # with runs: few have left, though many may come per event
         every = max(SWEEP_EVERY, runs // SWEEP_PART) if table[p + WAITS_FOR] >= 0 and is_full else SWEEP_EVERY
         if table[p + AGE] >= every or runs <= SMALL_POOL:
-            control[at.LIVE] -= drop_old(pools, p, low)
+            control[at.LIVE] -= drop_old(pools, p, low, True)
             runs = table[p + RUNS]
     if table[p + IS_STALE] and table[p + REST] == 0:
         index_runs(pools, p)

@@ -181,7 +181,7 @@ def take_in_children(
         runs = children
     elif front >= 0 and program.shape[at.DOMINATED] < 0:
         if made > 0:
-            runs = keep_front(program, pools, p, program.shape[at.FRONTS] + front, children, runs)
+            runs = keep_front(program, pools, pool, children, runs)
         control[at.MERGED] += children + made - runs
         if runs < children + made:  # those that are left have moved up: any may be a child, and start before the others
             children = table[p + HEAD]
@@ -230,11 +230,11 @@ def end_tick_in(control: Ints, program: Program, pools: Pools, lineage: Lineage,
 
 
 @inline
-def drop_all_expired(control: Ints, pools: Pools, low: int) -> None:
-    """Drop the runs of all pools that started before ``low``."""
+def drop_all_expired(control: Ints, pools: Pools, low: int, stay: bool) -> None:
+    """Drop the runs of all pools that started before ``low``; ``stay``: as in ``drop_expired``."""
     for p in range(POOL, len(pools.table), POOL):
         if pools.table[p + RUNS] > 0:
-            control[at.LIVE] -= drop_expired(pools, p, low)
+            control[at.LIVE] -= drop_expired(pools, p, low, stay)
 
 
 @inline
@@ -298,7 +298,7 @@ def end_event(
         control[at.SOURCE] += 1
     control[at.PEAK] = max(control[at.PEAK], control[at.LIVE])
     if shape[at.NON_OVERLAP] and control[at.HITS] > control[at.HITS_BEFORE]:
-        drop_all_expired(control, pools, event.now + 1)
+        drop_all_expired(control, pools, event.now + 1, True)
     if shedding is not None:
         end_shedding(control, program, pools, shedding, event)
     control[at.EXPIRED] = event.low

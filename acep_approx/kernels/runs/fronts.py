@@ -29,7 +29,7 @@ from acep_approx.kernels.runs.pools import (
     head_of,
     same_registers,
 )
-from acep_approx.kernels.runs.records import Arena, Event, Pools, Program
+from acep_approx.kernels.runs.records import Arena, Event, Front, Pools, Program
 from acep_approx.kernels.runs.scores import (
     ADMITTED,
     AUDITED,
@@ -66,15 +66,24 @@ UNRELATED, BETTER, WORSE, SAME = range(4)
 
 
 @inline
-def dominates(program: Program, pools: Pools, p: int, directions: int, fields: int, one: int, other: int) -> bool:
+def front_of(program: Program, table: Ints, pool: int, fields: int) -> Front:
+    """Where the runs of a pool stand, of which the first ``fields`` are compared: looked up once for all of them."""
+    p, front = pool * POOL, program.tables[program.shape[at.STATES] + pool * at.STATE + at.STATE_FRONT]
+    return Front(
+        pool, table[p + BASE], table[p + ROOM], mark_at(table, p, 0), program.shape[at.FRONTS] + front, int(fields)
+    )
+
+
+@inline
+def dominates(program: Program, pools: Pools, front: Front, one: int, other: int) -> bool:
     """Whether run ``one`` can do all that ``other`` can: it started no earlier, and no register stands in its way."""
     words, floats = pools.words, pools.floats
-    base, room = pools.table[p + BASE], pools.table[p + ROOM]
+    base, room = front.base, front.room
     if words[base + one] < words[base + other]:
         return False
-    for f in range(fields):
+    for f in range(front.fields):
         column = base + (COLUMNS + f) * room
-        how = program.tables[directions + f]
+        how = program.tables[front.directions + f]
         v, z = words[column + one], words[column + other]
         if how == LOW_INT:
             good = v <= z and v != NULL
@@ -92,24 +101,24 @@ def dominates(program: Program, pools: Pools, p: int, directions: int, fields: i
 
 
 @compact
-def keep_front(program: Program, pools: Pools, p: int, directions: int, children: int, runs: int) -> int:
+def keep_front(program: Program, pools: Pools, pool: int, children: int, runs: int) -> int:
     """Of runs and children of a pool keep those that no other dominates; returns where they end.
 
     Only where nothing is listed: the lineage of the others is lost. Where many runs are left that do not dominate each
     other, looking for more that do would cost more than it saves. Those before the head stay where they are: were they
     taken out, the head would pass over live ones.
     """
-    head, fields = pools.table[p + HEAD], pools.table[p + ALIKE]
+    p, end = pool * POOL, children
+    head, front = pools.table[p + HEAD], front_of(program, pools.table, pool, pools.table[p + ALIKE])
     if children - head > LARGE_FRONT:
         return runs
-    end = children
     for child in range(children, runs):
         kept = head
         is_needed = True
         for run in range(head, end):
-            if is_needed and dominates(program, pools, p, directions, fields, run, child):
+            if is_needed and dominates(program, pools, front, run, child):
                 is_needed = False
-            if is_needed and dominates(program, pools, p, directions, fields, child, run):
+            if is_needed and dominates(program, pools, front, child, run):
                 continue
             copy_run(pools, p, kept, run)
             kept += 1
@@ -128,25 +137,23 @@ def flag_at(program: Program, table: Ints, p: int, run: int) -> int:
 
 
 @inline
-def compared(program: Program, pools: Pools, pool: int, run: int, child: int, merges: bool) -> int:
+def compared(program: Program, pools: Pools, front: Front, run: int, child: int, merges: bool) -> int:
     """What a run is beside a child of its pool: SAME where the two will be merged.
 
     A run that only the audit keeps is better than none. ``merges``: the other one will be lost: where the audit
     protects it, only one that is protected, too, is better.
     """
-    table, words, p = pools.table, pools.words, pool * POOL
-    base, alike = table[p + BASE], table[p + ALIKE]
-    front = program.tables[program.shape[at.STATES] + pool * at.STATE + at.STATE_FRONT]
-    directions = program.shape[at.FRONTS] + front
+    table, words, p = pools.table, pools.words, front.pool * POOL
     one, other, what = run, child, BETTER
-    if words[base + run] < words[base + child]:
+    if words[front.base + run] < words[front.base + child]:
         one, other, what = child, run, WORSE
-    mark = words[mark_at(table, p, one)]
-    if mark == WOULD_GO or (merges and mark == NORMAL and words[mark_at(table, p, other)] != NORMAL):
+    if not dominates(program, pools, front, one, other):
         return UNRELATED
-    if not dominates(program, pools, p, directions, alike - 1, one, other):
+    mark = words[front.marks + one]
+    if mark == WOULD_GO or (merges and mark == NORMAL and words[front.marks + other] != NORMAL):
         return UNRELATED
-    if table[p + INDEX_SIZE] > 0 and not table[p + IS_STALE] and same_registers(pools, p, alike, run, child):
+    is_indexed = table[p + INDEX_SIZE] > 0 and not table[p + IS_STALE]
+    if is_indexed and same_registers(pools, p, table[p + ALIKE], run, child):
         return SAME
     return what
 
@@ -184,14 +191,13 @@ def dominate(control: Ints, program: Program, pools: Pools, shedding: Arena, eve
 
 @inline
 def meet(
-    control: Ints, program: Program, pools: Pools, shedding: Arena, event: Event, pool: int, run: int, child: int
+    control: Ints, program: Program, pools: Pools, shedding: Arena, event: Event, front: Front, run: int, child: int
 ) -> bool:
     """Whether a run dominates a child; where it is the other way round, the run goes if it is not worth the price."""
-    what = compared(program, pools, pool, run, child, shedding.floats[DOMINATED_SHARE] == 0.0)
-    if what == WORSE and dominate(control, program, pools, shedding, event, pool, run):
-        p = pool * POOL
-        pools.words[pools.table[p + BASE] + run] = NEVER  # it leaves with those that are too old
-        pools.table[p + OLDEST] = NEVER
+    what = compared(program, pools, front, run, child, shedding.floats[DOMINATED_SHARE] == 0.0)
+    if what == WORSE and dominate(control, program, pools, shedding, event, front.pool, run):
+        pools.words[front.base + run] = NEVER  # it leaves with those that are too old
+        pools.table[front.pool * POOL + OLDEST] = NEVER
     return what == BETTER
 
 
@@ -201,8 +207,8 @@ def is_dominated(
 ) -> bool:
     """Whether a run of its pool dominates a child, as far as the budget lets us look: at the last runs made first."""
     table, words, worth, p = pools.table, pools.words, shedding.floats, pool * POOL
-    base, head, fresh = table[p + BASE], table[p + HEAD], table[p + FRESH]
-    flags = flag_at(program, table, p, 0)
+    front, head, fresh = front_of(program, table, pool, table[p + ALIKE] - 1), table[p + HEAD], table[p + FRESH]
+    base, flags = front.base, flag_at(program, table, p, 0)
     in_chain = program.tables[program.shape[at.STATES] + pool * at.STATE + at.STATE_IN_CHAIN]
     most, looks, passed, found, run = min(MOST_LOOKS, int(left(worth) / LOOK)), 0, 0, False, child - 1
     while run >= (fresh if in_chain else head) and looks < most and passed < MOST_PASSED and not found:
@@ -210,7 +216,7 @@ def is_dominated(
             passed += words[base + run] >= event.low
         elif words[base + run] >= event.low:
             looks += 1
-            found = meet(control, program, pools, shedding, event, pool, run, child)
+            found = meet(control, program, pools, shedding, event, front, run, child)
         run -= 1
     if in_chain:
         links, run = table[p + INDEX] + table[p + INDEX_SIZE], pools.chains[head_of(pools, p, child)] - 1
@@ -221,7 +227,7 @@ def is_dominated(
                 passed += 1
             else:
                 looks += 1
-                found = meet(control, program, pools, shedding, event, pool, run, child)
+                found = meet(control, program, pools, shedding, event, front, run, child)
             run = pools.chains[links + run] - 1
     worth[TOKENS] -= LOOK * looks
     worth[PASSES] += LOOK * looks

@@ -38,6 +38,8 @@ from acep_approx.kernels.runs.scores import (
     LOG_SCORE,
     LOG_SHED,
     LOGS,
+    LOOK_WORDS,
+    LOOKS,
     LOWEST,
     MOST,
     MOST_RUNS,
@@ -282,6 +284,37 @@ def make_room(control: Ints, program: Program, pools: Pools, shedding: Arena, ev
         make_fit(control, program, pools, shedding, event, needed)
 
 
+PAYS, MOST_WAITS = 32, 63
+"""Of so many runs that are looked at one should go: else the pool is passed over more often between two looks, in the
+end so many times. A look is a run-step and takes as long as two or three; a run that goes saves some dozens."""
+PER_LOOK, ENOUGH = 16, 4096
+"""Runs that are gone through in the time of a look; and after how many it is decided that looks do not pay. That they
+do is seen at once."""
+
+
+@inline
+def is_due(shed: Ints, pool: int) -> bool:
+    """Whether the runs of a pool are looked at now that children may stand for them."""
+    wait = shed[LOOKS] + LOOK_WORDS * pool
+    shed[wait] -= 1
+    return bool(shed[wait] < 0)
+
+
+@inline
+def note_looks(shed: Ints, pool: int, runs: int, looks: int, gone: int) -> None:
+    """Note how many runs of a pool were gone through, looked at and shed, and how long it is passed over now."""
+    at = shed[LOOKS] + LOOK_WORDS * pool
+    shed[at + 2] += runs + PER_LOOK * looks
+    shed[at + 3] += gone
+    pays = PAYS * PER_LOOK * shed[at + 3] >= shed[at + 2]
+    if pays or shed[at + 2] >= ENOUGH:
+        shed[at + 1] = shed[at + 1] // 4 if pays else min(2 * shed[at + 1] + 1, MOST_WAITS)
+    if shed[at + 2] >= ENOUGH:
+        shed[at + 2] = 0
+        shed[at + 3] = 0
+    shed[at] = shed[at + 1]
+
+
 @called
 def let_proxies_stand(control: Ints, program: Program, pools: Pools, shedding: Arena, event: Event, pool: int) -> None:
     """Shed the runs of a pool for which the children of this event stand, where the rest is not worth the price.
@@ -291,13 +324,12 @@ def let_proxies_stand(control: Ints, program: Program, pools: Pools, shedding: A
     shed, worth, table, words, p = shedding.words, shedding.floats, pools.table, pools.words, pool * POOL
     runs, kept, latest = table[p + RUNS], table[p + HEAD], min(cover_of(shed, pool, 1), shed[ADMITTED])
     base, room, children = table[p + BASE], table[p + ROOM], table[p + CHILDREN]
-    marks, needed, visible = mark_at(table, p, 0), needed_score(shed, worth[PRICE_NOW]), kept
+    marks, needed, visible, looks = mark_at(table, p, 0), needed_score(shed, worth[PRICE_NOW]), kept, 0
     for run in range(kept, runs):
         start, where, goes = words[base + run], marks + run, False
         is_covered = event.low <= start <= latest
         if is_covered and words[where + room] < event.now and words[where] != WOULD_GO:
-            worth[TOKENS] -= 1.0
-            worth[PASSES] += 1.0
+            looks += 1
             score, covered, _ = score_of(program, pools, shedding, event, pool, run, 1, needed)
             goes = score < worth[PRICE_NOW]
             if goes and words[where] != NORMAL:
@@ -312,6 +344,9 @@ def let_proxies_stand(control: Ints, program: Program, pools: Pools, shedding: A
             copy_run(pools, p, kept, run)
             kept += 1
             visible += run < children
+    worth[TOKENS] -= looks
+    worth[PASSES] += looks
+    note_looks(shed, pool, runs - table[p + HEAD], looks, runs - kept)
     if kept < runs:
         gone = runs - kept
         shed[shed[COUNTS] + pool * REASONS + PROXIED] += gone
@@ -333,7 +368,7 @@ def end_shedding(control: Ints, program: Program, pools: Pools, shedding: Arena,
         for s in range(tables[classes], tables[classes + 1]):
             pool = tables[program.shape[at.SOURCES] + at.SOURCE_WORDS * s + at.SOURCE_POOL]
             runs = pools.table[pool * POOL + RUNS] - pools.table[pool * POOL + HEAD]
-            if pool > 0 and runs > 0 and runs <= left(shedding.floats):
+            if pool > 0 and 0 < runs <= left(shedding.floats) and is_due(shed, pool):
                 let_proxies_stand(control, program, pools, shedding, event, pool)
     shed[ADMITTED] = NEVER
 

@@ -187,6 +187,10 @@ def index_flag(table: Ints, p: int) -> int:
     return int(table[p + INDEX] + 3 * table[p + ROOM])
 
 
+NOT_KEPT, IS_KEPT, IS_EMPTY = 0, 1, 2
+"""Whether the index of a pool has all of its runs; IS_EMPTY: it has, and there are none: it need not be emptied."""
+
+
 @inline
 def equal_of_few(pools: Pools, p: int, child: int, end: int, low: int) -> int:
     """``equal_run`` among the runs before ``end`` without an index: the last one, as a chain would have it."""
@@ -247,14 +251,23 @@ def merge_hidden(program: Program, pools: Pools, p: int, to: int, run: int) -> N
 
 
 @inline
-def fill_index(pools: Pools, p: int) -> None:
-    """Index the runs of a pool anew, without children of the current tick: they are put in when it is done."""
+def empty_index(pools: Pools, p: int) -> None:
+    """Take all runs of a pool out of its index."""
     table = pools.table
     for i in range(table[p + INDEX_SIZE]):
         pools.chains[table[p + INDEX] + i] = 0
+    pools.chains[index_flag(table, p)] = IS_EMPTY
+
+
+@inline
+def fill_index(pools: Pools, p: int) -> None:
+    """Index the runs of a pool anew, without children of the current tick: they are put in when it is done."""
+    table = pools.table
+    if pools.chains[index_flag(table, p)] != IS_EMPTY:
+        empty_index(pools, p)
     for run in range(table[p + CHILDREN]):
         put_in_index(pools, p, run)
-    pools.chains[index_flag(table, p)] = 1
+    pools.chains[index_flag(table, p)] = IS_KEPT
 
 
 @inline
@@ -269,9 +282,9 @@ def across_events(
     """
     words, base, room = pools.words, pools.table[p + BASE], pools.table[p + ROOM]
     flag, end = index_flag(pools.table, p), children
-    if pools.chains[flag] == 0 and runs > FEW:
+    if pools.chains[flag] == NOT_KEPT and runs > FEW:
         fill_index(pools, p)
-    is_indexed = pools.chains[flag] != 0
+    is_indexed = pools.chains[flag] != NOT_KEPT
     for child in range(children, runs):
         other = equal_run(pools, p, child, low) if is_indexed else equal_of_few(pools, p, child, end, low)
         if other >= 0:
@@ -290,6 +303,7 @@ def across_events(
             copy_run(pools, p, end, child)
             if is_indexed:
                 put_in_index(pools, p, end)
+                pools.chains[flag] = IS_KEPT
             end += 1
     return end, used
 
@@ -304,7 +318,7 @@ def index_runs(pools: Pools, p: int) -> None:
         if not rests and (table[p + CHILDREN] > FEW or table[p + IS_PROBED]):
             fill_index(pools, p)
         elif not rests:
-            pools.chains[index_flag(table, p)] = 0
+            pools.chains[index_flag(table, p)] = NOT_KEPT
 
 
 @inline
@@ -363,7 +377,7 @@ def candidates(
 
 
 @inline
-def drop_old(pools: Pools, p: int, low: int) -> int:
+def drop_old(pools: Pools, p: int, low: int, stays: bool) -> int:
     """``drop_expired``, compiled into where it is called."""
     table, words = pools.table, pools.words
     base, runs = table[p + BASE], table[p + RUNS]
@@ -378,18 +392,24 @@ def drop_old(pools: Pools, p: int, low: int) -> int:
             visible += run < table[p + CHILDREN]
     gone = table[p + COUNTED] - kept
     leave(table, p, kept, visible, oldest)
-    if kept < runs:
+    if kept < runs and stays:
         index_runs(pools, p)
+    elif kept < runs and table[p + INDEX_SIZE] > 0 and pools.chains[index_flag(table, p)] == IS_KEPT:
+        empty_index(pools, p)
     return int(gone)
 
 
 @apart
-def drop_expired(pools: Pools, p: int, low: int) -> int:
+def drop_expired(pools: Pools, p: int, low: int, stays: bool) -> int:
     """Drop the runs that started before ``low``, keeping the order of the others.
 
+    ``stays``: whether these are indexed once more; where another key comes next, they leave the index as well.
     Returns how many of those went that counted as live.
     """
-    return drop_old(pools, p, low)
+    table = pools.table
+    if table[p + OLDEST] >= low and table[p + HEAD] == 0 and table[p + HOLES] == 0:
+        return 0
+    return drop_old(pools, p, low, stays)
 
 
 @inline

@@ -161,3 +161,18 @@ class Cut(NamedTuple):
     threshold: int
     spare: int
     reason: int
+
+
+class Front(NamedTuple):
+    """The runs of a pool, which may dominate one another.
+
+    Their columns begin at ``base``, and each has ``room``; marks stand at ``marks``. The first ``fields`` registers are
+    held against each other, each as the ``directions`` say.
+    """
+
+    pool: int
+    base: int
+    room: int
+    marks: int
+    directions: int
+    fields: int

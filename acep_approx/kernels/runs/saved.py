@@ -12,14 +12,15 @@ from acep_approx.kernels.runs.pools import (
     COUNTED,
     FIELDS,
     HOLES,
-    INDEX,
     INDEX_SIZE,
+    IS_KEPT,
     LAST_PLACE,
     NEVER,
     OLDEST,
     POOL,
     ROOM,
     RUNS,
+    empty_index,
     index_flag,
     index_runs,
     leave,
@@ -83,9 +84,8 @@ def empty_pools(pools: Pools) -> None:
     table = pools.table
     for pool in range(1, len(table) // POOL):
         p = pool * POOL
-        if table[p + RUNS] > 0 and table[p + INDEX_SIZE] > 0 and pools.chains[index_flag(table, p)]:
-            for i in range(table[p + INDEX_SIZE]):
-                pools.chains[table[p + INDEX] + i] = 0
+        if table[p + RUNS] > 0 and table[p + INDEX_SIZE] > 0 and pools.chains[index_flag(table, p)] == IS_KEPT:
+            empty_index(pools, p)
         leave(table, p, 0, 0, -NEVER)
 
 

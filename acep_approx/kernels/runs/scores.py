@@ -98,8 +98,9 @@ from acep_approx.kernels.runs.vm import NULL
     TREES,
     FLAG,
     AGAIN,
+    LOOKS,
     EDGE,
-) = range(66)
+) = range(67)
 """The first twenty are floating point. ``RATE``: run-steps granted per event; ``TOKENS``: what is left of them for
 tests, ``PASS_TOKENS`` for passes, ``AUDIT_TOKENS`` for runs that are only followed to estimate recall (below 0: lent by
 the others, so that the price does not rise while there is an audit); ``PASSES``: those spent on passes; ``RESERVE``:
@@ -114,7 +115,10 @@ left out; ``BROKEN``: protected runs shed for the bound; ``SAMPLE``: at which ev
 written down, and ``SAMPLE_SHARES`` per pool at which those that bring a run there; ``SAMPLED``: words written so far;
 ``TREES``: those of the context, 0: none, and ``CONTEXT_NOW``: what they say of the current event;
 ``FLAG``: which column behind the mark says whether a run is dominated, -1: none; ``AGAIN``: whether events are run
-once more, each at the price that is given with it."""
+once more, each at the price that is given with it; ``LOOKS``: of each pool, see ``LOOK_WORDS``."""
+LOOK_WORDS = 4
+"""Of a pool: how many more times children stand for nobody there, how many times between two looks; runs that were gone
+through of late, those looked at with more weight; and how many of them went."""
 MOST_EDGES = 8
 SHED_HEADER = EDGE + MOST_EDGES
 TOTALS = (TOKENS, PASS_TOKENS, AUDIT_TOKENS, FACTOR, GRANTED, PASSES)
