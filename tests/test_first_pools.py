@@ -114,7 +114,7 @@ def corrected(off: float, events: int) -> tuple[float, float]:
 def test_a_law_that_is_off_is_corrected_and_made_up_for(off: float) -> None:
     """In the end, and over the whole."""
     stated, now = corrected(off, 60_000)
-    assert stated == pytest.approx(1, abs=0.05)
+    assert stated == pytest.approx(1, abs=0.08)
     assert now == pytest.approx(1, abs=0.1)
 
 

@@ -188,6 +188,21 @@ def test_of_one_query_a_set_tells_what_the_query_tells(budget: str) -> None:
         assert getattr(mine, name) == getattr(others, name), name
 
 
+def test_runs_that_queries_share_are_those_of_each() -> None:
+    text = "PATTERN SEQ(A a, A b, B c) WHERE b.x <> a.x AND c.x <> b.x AND c.x <> a.x + b.x AND c.y > :p WITHIN 40"
+    desk = QuerySet(output="points")
+    desk.add_many(text, [{"p": 5 * low} for low in range(100)], id="q")
+    events = [one | {"y": place * 37 % 1000} for place, one in enumerate(stream(2, 800))]
+    some = desk.match_within(events, "20 steps/event", log_shed=True)
+    assert {query.found for query in some.record().queries} == {None}
+    shed = some.shed()
+    assert shed.num_rows == some.record().shed_runs > 0
+    assert {*shed["query"].to_pylist()} == {some.record().parts[0].name}
+    for id_ in ("q[0]", "q[99]"):
+        assert sum(check(*one) for one in told(some._run.logged(id_))) > 0
+        assert sum(one.table.num_rows for one in some._run.logged(id_)) == shed.num_rows
+
+
 def test_what_was_not_written_down_or_is_not_there() -> None:
     desk, known = learned("points")
     some = desk.match_within(stream(2, 100), "10%", history=known)
