@@ -177,7 +177,7 @@ def test_events_in_disorder_and_without_time(here: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (("run", "--queries", "queries", "events.csv", "--learn"), "ACEP-U064: --learn and --queries"),
+        (("run", "--queries", "queries", "events.csv", "--learn"), "ACEP-U040: --learn is about a load budget"),
         (("run", "--queries", "queries", "events.csv", "--seed", "2"), "ACEP-U040: --seed"),
         (("train", "--queries", "queries", "events.csv", "-o", "new", "--more"), "ACEP-U064: --more and --queries"),
         (("run", "--queries", "queries", "events.csv", "--spark"), "ACEP-U064: --spark and --queries"),

@@ -392,7 +392,6 @@ def test_a_query_whose_matches_wait_cannot_publish() -> None:
 @pytest.mark.parametrize(
     ("call", "names"),
     [
-        (lambda: QuerySet(learn=True), "learning"),
         (lambda: QuerySet(emit="early"), "emit="),
         (lambda: QuerySet(op="op"), "op="),
         (lambda: QuerySet().spark(), "Spark"),

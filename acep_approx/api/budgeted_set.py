@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from acep_approx.arguments import checked
 from acep_approx.budget.budget import Budget, refuse_without
-from acep_approx.errors import UsageError
+from acep_approx.errors import UsageError, expect
 
 if TYPE_CHECKING:
     from acep_approx.budget.set_ledger import SetRecord
@@ -22,9 +22,8 @@ if TYPE_CHECKING:
     from acep_approx.subscriptions.results import Found
     from acep_approx.subscriptions.running import Running
     from acep_approx.training.histories import Histories
-    from acep_approx.training.training import OnProgress
 
-SPENDING = ("budget", "history", "policy", "audit", "seed", "full_work", "log_shed")
+SPENDING = ("budget", "history", "policy", "audit", "seed", "learn", "full_work", "log_shed")
 """Arguments that say how much may be done, and how it is spent."""
 NewPurse = Callable[[], "Purse"]
 Result = tuple["Member", pa.Table]
@@ -52,7 +51,9 @@ def new_purse(spending: Mapping[str, Any]) -> NewPurse | None:
     from acep_approx.training.histories import known_histories
 
     histories = known_histories(given.pop("history", None))
-    load = Load(Budget.parse(given.pop("budget")), logs_shed=bool(given.pop("log_shed", False)), **given)
+    learns = given.pop("learn", False)
+    expect("learn", learns, bool, "True or False")
+    load = Load(Budget.parse(given.pop("budget")), logs_shed=bool(given.pop("log_shed", False)), learns=learns, **given)
     return lambda: Purse(load, histories)
 
 
@@ -105,6 +106,7 @@ class BudgetedSet:
         audit: float = 0.05,
         seed: int = 0,
         log_shed: bool = False,
+        learn: bool = False,
         full_work: float | None = None,
         **reading: Any,
     ) -> BudgetedFound:
@@ -118,8 +120,8 @@ class BudgetedSet:
             As for ``Query.match_within``, for all queries together: ``"20%"`` is of the work of the whole set.
         history : Histories or path, optional
             What was learned from the past: see ``Histories``.
-        policy, audit, seed, log_shed
-            As for ``Query.match_within``.
+        policy, audit, seed, log_shed, learn
+            As for ``Query.match_within``; ``refreshed()`` gives the histories as they were learned.
         full_work : float, optional
             Run-steps per event of the exact run of the whole set: what a share is of, where no history knows it.
         **reading
@@ -128,7 +130,8 @@ class BudgetedSet:
         Returns
         -------
         BudgetedFound
-            ``Found`` with ``record()`` and ``shed()``. Each result is one of the exact answer.
+            ``Found`` with ``record()``, ``shed()``, ``refreshed()`` and ``learning()``. Each result is one of the exact
+            answer.
 
         Raises
         ------
@@ -148,7 +151,7 @@ class BudgetedSet:
         (True, True)
         """
         spending = {"budget": budget, "history": history, "policy": policy, "audit": audit, "seed": seed}
-        made = new_purse(spending | {"log_shed": log_shed, "full_work": full_work})
+        made = new_purse(spending | {"log_shed": log_shed, "learn": learn, "full_work": full_work})
         assert made is not None, "there is a budget"
         return self._within(self._running.fresh(made), events, reading)
 
@@ -177,53 +180,6 @@ class BudgetedSet:
         purse_of(running).forget()
         self._seconds += time.perf_counter() - begun
         return found
-
-    @checked
-    def train(
-        self, past: Any, *, gap: int | str = -1, on_progress: OnProgress | None = None, **reading: Any
-    ) -> Histories:
-        """Learn from past events which partial matches of the queries are worth keeping, for ``match_within``.
-
-        Parameters
-        ----------
-        past
-            As for ``match``.
-        gap : int or "window", default -1
-            As for ``HistoryGraph``.
-        on_progress : callable, optional
-            Called with what is being done and how much of it, from 0 to 1.
-        **reading
-            As for ``match``.
-
-        Returns
-        -------
-        Histories
-            One history for each query that runs by itself, and one for each template: ``save`` keeps them.
-
-        Notes
-        -----
-        Complexity: an exact run of the set, and for each history what ``HistoryGraph.fit`` takes. Of a template at most
-        1,048,576 pairs of events and queries are learned from.
-
-        Examples
-        --------
-        >>> from acep_approx import QuerySet
-        >>> desk = QuerySet(output="points")
-        >>> low = desk.add("PATTERN SEQ(A a, A b, B c) WHERE b.x > a.x AND c.x > b.x WITHIN 40", id="low")
-        >>> events = [{"ts": t, "type": "AAB"[t % 3], "x": t * 7 % 11} for t in range(600)]
-        >>> known = desk.train(events[:300])
-        >>> known
-        <Histories of 1 part>
-        >>> desk.match_within(events[300:], "20%", history=known).rows > 0
-        True
-        """
-        from acep_approx.shedding.set_past import RecordingPurse
-
-        purse = RecordingPurse()
-        running = self._running.fresh(lambda: purse)
-        for _ in self._batches(running, past, **reading):
-            pass
-        return purse.learned(gap, on_progress or (lambda _what, _share: None))
 
     @checked
     def record(self, source: str = "") -> SetRecord:
@@ -258,6 +214,35 @@ class BudgetedSet:
             ``ACEP-U040``: there is no budget; ``ACEP-U012``, ``ACEP-U013``: it cannot be written there.
         """
         self.spending.report(path, source)
+
+    def refreshed(self) -> Histories | None:
+        """The histories as they were learned up to now, where ``learn=True`` was given; of the same as ``record``.
+
+        None as long as nothing was learned.
+
+        Raises
+        ------
+        UsageError
+            ``ACEP-U040``: there is no budget.
+        """
+        return self.purse.refreshed()
+
+    def learning(self) -> pa.Table:
+        """When runs were scored anew, and by what: see ``BudgetedFound.learning``; of the same as ``record``.
+
+        Raises
+        ------
+        UsageError
+            ``ACEP-U040``: there is no budget.
+        """
+        return self.spending.learning()
+
+    @property
+    def purse(self) -> Purse:
+        """The budget of the set at work; of the same as ``record``."""
+        from acep_approx.results.budgeted_set import purse_of
+
+        return purse_of(self._told_of)
 
     @property
     def spending(self) -> SetSpending:

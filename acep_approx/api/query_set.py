@@ -16,6 +16,7 @@ from acep_approx.api.budgeted_set import SPENDING, BudgetedSet, new_purse, plain
 from acep_approx.api.query import Query
 from acep_approx.api.query_texts import Planned, QueryTexts, weights_in
 from acep_approx.api.saved_set import SavedSet
+from acep_approx.api.tunable_set import TunableSet
 from acep_approx.arguments import Refusals, checked
 from acep_approx.diagrams.fragments import never_raises
 from acep_approx.errors import UsageError, expect
@@ -54,7 +55,6 @@ REFUSED = Refusals(
     "QuerySet",
     {
         "spark": ("Spark", "run it here, with push() or match(); or single queries: compile_query(text).spark()"),
-        "learn": ("learning while it runs", f"leave {{name}}= out, or {ALONE}.match_within(...)"),
         **dict.fromkeys(
             REVISING,
             (
@@ -66,7 +66,7 @@ REFUSED = Refusals(
 )
 
 
-class QuerySet(BudgetedSet, SavedSet, OrderedRun):
+class QuerySet(TunableSet, BudgetedSet, SavedSet, OrderedRun):
     """Many queries on one stream.
 
     Parameters
@@ -95,7 +95,7 @@ class QuerySet(BudgetedSet, SavedSet, OrderedRun):
         What stands for events in the results of queries without RETURN, as for ``Query.matcher``.
     on_malformed, rejects
         What happens to rows that are pushed and have no time that can be used: as for ``Query.matcher``.
-    budget, history, policy, audit, seed, full_work, log_shed : optional
+    budget, history, policy, audit, seed, learn, full_work, log_shed : optional
         A load budget of all queries together: as for ``match_within``. Default: all of the work is done.
     horizon : str, optional
         Of queries in CEL that have no window, as for ``add``; it says something inside a load budget only.

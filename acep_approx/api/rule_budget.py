@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -22,7 +22,7 @@ from acep_approx.events.stream import EventBatch
 from acep_approx.matching.pipeline import Pipeline
 from acep_approx.planning.planner import Plan
 from acep_approx.ranges import COUNT, number_in
-from acep_approx.results.budgeted_set import logged_by, shared_record, shed_table_of, write_page_of
+from acep_approx.results.budgeted_set import learned_by, logged_by, shared_record, shed_table_of, write_page_of
 from acep_approx.results.match import named
 from acep_approx.results.rules import without_budget
 from acep_approx.rules.compiled import CompiledRule
@@ -40,9 +40,9 @@ from acep_approx.training.policies import LEARNED, no_history
 PROTECTED = 1000.0
 """What a match point counts for, beside those of others, of a rule that writes what some rule reads."""
 WAYS_TO_SHED = ("protect", "alike")
-HOW = ("policy", "audit", "seed", "full_work")
+HOW = ("policy", "audit", "seed", "learns", "full_work")
 """What a load says beside the budget."""
-SPENDING = ("history", *HOW, "shed", "log_shed")
+SPENDING = ("history", "policy", "audit", "seed", "learn", "full_work", "shed", "log_shed")
 """Arguments that say how a budget is spent."""
 
 
@@ -113,18 +113,19 @@ class RuleSpending:
 
     def begin(self, program: Program) -> dict[int, Shedder]:
         """Begin a run: the shedders of the rules that shed, by number."""
-        self.purse = Purse(self.load, self.histories)
+        self.purse = purse = Purse(self.load, self.histories)
         self.program, self._taint = program, Taint.of(program.graph)
         self._found = {rule.name: [0, 0] for rule in program.rules}
         self._protected = self._to_spare(program)
         self._made = {}
         for rule in filter(sheds, program.rules):
-            shedder = self.purse.shedder(rule.plan, rule.name, audits_beside=False)
+            shedder = purse.shedder(rule.plan, rule.name, audits_beside=False)
             assert shedder is not None, "it can shed"
+            shedder.looks_at = "reads" if self.load.learns else "nothing"
             self._made[rule.number] = shedder
         for number, shedder in self._made.items():
             first = PROTECTED if number in self._protected else 1.0
-            self.purse.join(shedder, program.rules[number].name, program.rules[number].rule.worth * first)
+            purse.join(shedder, program.rules[number].name, program.rules[number].rule.worth * first)
         return self._made
 
     def _to_spare(self, program: Program) -> set[int]:
@@ -137,6 +138,16 @@ class RuleSpending:
     def pieces(self, batch: EventBatch) -> Iterator[EventBatch]:
         """The parts of a batch between which the budget moves."""
         return self.purse.pieces(batch)
+
+    @property
+    def on_reads(self) -> Callable[[str, EventBatch], None] | None:
+        """Where it learns: is told, rule by rule, a batch with what its events have read of tables."""
+        return self._show if self.load.learns else None
+
+    def _show(self, rule: str, batch: EventBatch) -> None:
+        number = next(one.number for one in self.program.rules if one.name == rule)
+        if number in self._made:
+            self._made[number].show(batch)
 
     def note(self, rule: str, results: pa.Table) -> None:
         """These results of a rule were put out."""
@@ -207,7 +218,7 @@ class RuleSpending:
 
     @property
     def _policy(self) -> str:
-        return self.load.policy or ("history" if self.histories else "oldest")
+        return Purse(self.load, self.histories).policy_words
 
     def _share(self, rule: CompiledRule) -> RuleShare:
         matches, certain = self._found[rule.name]
@@ -287,8 +298,31 @@ class SpendingRun:
             raise without_budget("report()")
         write_page_of(record, path)
 
+    def refreshed(self) -> Histories | None:
+        """The histories of the rules as they were learned up to now, where ``learn=True`` was given.
 
-Known = Mapping[str, HistoryGraph] | str | Path | None
+        None as long as nothing was learned. ``save`` keeps them; ``start(history=...)`` takes them.
+        """
+        purse = self.purse
+        return None if purse is None else purse.refreshed()
+
+    def learning(self) -> pa.Table:
+        """When runs were scored anew, and by what: one row each time, with the ``rule``.
+
+        See ``BudgetedMatches.learning``. Without rows where nothing was learned.
+        """
+        purse, bound = self.purse, self._runner.execution.bound
+        is_time = bound is not None and bound.is_time
+        return learned_by({} if purse is None else dict(purse.learning), "rule", is_time=is_time)
+
+    @property
+    def purse(self) -> Purse | None:
+        """The load budget at work; None without one, and before the first event."""
+        spending = self._runner.execution.spending
+        return getattr(spending, "purse", None)
+
+
+Known = Mapping[str, HistoryGraph] | Histories | str | Path | None
 """Histories by rule, or the folder that has them."""
 
 
@@ -306,6 +340,8 @@ def spending_of(program: Program, budget: str | float | Budget | None, more: dic
         return None
     history, shed = given.pop("history", None), given.pop("shed", "protect")
     expect("shed", shed, str, ", ".join(WAYS_TO_SHED))
+    expect("learn", given.setdefault("learn", False), bool, "True or False")
+    given["learns"] = given.pop("learn")
     logs = bool(given.pop("log_shed", False))
     made = RuleSpending(Load(Budget.parse(budget), logs_shed=logs, **given), known_of(history, program), shed)
     made.check(program)
@@ -320,7 +356,7 @@ def known_of(history: Known, program: Program) -> Histories:
     HistoryError
         No rule has one there (``ACEP-H001``), or one is of another query (``ACEP-H002``).
     """
-    expect("history", history, (Mapping, str, Path, NoneType), "a RuleHistory, or the path of one")
+    expect("history", history, (Mapping, Histories, str, Path, NoneType), "a RuleHistory, or the path of one")
     if isinstance(history, str | Path):
         return Histories(folder=history).read(plans_of(program))
     return history if isinstance(history, Histories) else Histories(history)
@@ -338,5 +374,6 @@ def taken_up(program: Program, options: dict[str, Any] | None, history: Known) -
         return None
     if options["has_history"] and history is None:
         raise history_needed()
-    how = {name: options[name] for name in HOW} | {"logs_shed": options.get("log_shed", False)}
+    how = {name: options[name] for name in HOW if name in options}  # states of before do not know all
+    how["logs_shed"] = options.get("log_shed", False)
     return RuleSpending(Load(Budget.parse(options["budget"]), **how), known_of(history, program), options["shed"])

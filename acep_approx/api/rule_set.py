@@ -14,6 +14,7 @@ from typing import Any, NoReturn, Self
 import pyarrow as pa
 
 from acep_approx.api.rule_budget import SpendingRun, spending_of, taken_up
+from acep_approx.api.rule_history import TunableRules
 from acep_approx.arguments import LATENESS, Refusals, checked
 from acep_approx.budget.budget import Budget
 from acep_approx.diagrams.fragments import never_raises
@@ -48,7 +49,6 @@ REFUSED = Refusals(
     "RuleSet",
     {
         "spark": ("Spark", "run them here, with push() or run()"),
-        "learn": ("learning on the way", "learn from the past: RuleHistory(rules).fit(events)"),
         **dict.fromkeys(
             ("revise", "reorder", "retract", "early"),
             ("a stream whose events change ({name}=)", "wait for late events with watermark='5 s'"),
@@ -318,16 +318,11 @@ def _text_of(path: Path) -> str:
         ) from error
 
 
-class RuleSet:
+class RuleSet(TunableRules):
     """Rules and the tables that they share; made by ``compile_rules``."""
 
     def __init__(self, program: Program) -> None:
-        self._program = program
-
-    @property
-    def program(self) -> Program:
-        """What the rules are compiled to."""
-        return self._program
+        self.program = self._program = program
 
     @property
     def file(self) -> RuleFile:
@@ -451,9 +446,9 @@ class RuleSet:
         budget : str or Budget, optional
             How much work all rules together may do: as for ``Query.match_within``. Then results have a column
             ``certain``: TRUE says that the match is in the exact answer. With it go ``history`` (a ``RuleHistory``, or
-            the path of one), ``policy``, ``audit``, ``seed``, ``full_work``, ``log_shed``, and ``shed``: with
-            "protect", the default, rules that write what some rule reads get first what they need; with "alike" all
-            are alike.
+            the path of one), ``policy``, ``audit``, ``seed``, ``learn``, ``full_work``, ``log_shed``, and ``shed``:
+            with "protect", the default, rules that write what some rule reads get first what they need; with "alike"
+            all are alike.
         on_malformed, rejects
             What happens to rows that are pushed and have no time that can be used: as for ``Query.matcher``.
         watermark, source, sequence, idle : optional
@@ -562,6 +557,7 @@ class RuleSet:
             before = [RuleOutput(Outcome(run.undelivered, {}, NO_CALLS), run.store)] if run.undelivered else []
             outputs = [*run.outputs(source, sort=sort, skips=True, on_progress=on_progress)]
             found = run.joined([*before, *outputs, run.finish(ended=ended)])
+            found.history = run.refreshed()
             record = run.record()
             if record is not None:
                 record = replace(record, seconds=clock.perf_counter() - begun)
@@ -616,8 +612,8 @@ class RuleSet:
         budget
             As for ``start``.
         **options
-            As for ``run`` and ``start``: ``history``, ``policy``, ``audit``, ``seed``, ``full_work``, ``log_shed``,
-            ``shed``.
+            As for ``run`` and ``start``: ``history``, ``policy``, ``audit``, ``seed``, ``learn``, ``full_work``,
+            ``log_shed``, ``shed``.
 
         Returns
         -------

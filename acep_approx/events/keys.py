@@ -51,6 +51,20 @@ class KeyCodes:
         return len(self._slots)
 
     @property
+    def is_empty(self) -> bool:
+        """Whether no slot has a key: there is one partition, or no event yet."""
+        return not self._slots
+
+    @property
+    def uses_again(self) -> bool:
+        """Whether a slot may have been given to another key."""
+        return self.added != self.capacity
+
+    def codes(self, slots: Slots) -> Slots:
+        """Numbers that tell keys apart, also when a key gets another slot while its last events still matter."""
+        return slots
+
+    @property
     def capacity(self) -> int:
         """All slots in use are below this number; what state arrays must have room for."""
         return len(self._keys)
@@ -145,6 +159,10 @@ class KeyCodes:
     def texts(self) -> list[str]:
         """Per slot its key as text, the values of several columns joined by " | "; "" where the slot is free."""
         return [self.text(slot) for slot in range(len(self._keys))]
+
+    def texts_at(self, slots: Slots) -> list[str]:
+        """The keys of some slots as ``texts`` has them."""
+        return [self.text(slot) for slot in slots.tolist()]
 
     def text(self, slot: int) -> str:
         """The key of a slot as ``texts`` has it."""

@@ -138,7 +138,11 @@ class Cohort:
         Times that the quota was empty.
     sample : AuditSample
         Match points of the cells, and which of them the run found by itself.
+    charges_births : bool
+        Whether a try to begin a run is a run-step.
     """
+
+    charges_births = False
 
     def __init__(self, plan: Plan, schema: pa.Schema, roles: Roles, cells: AuditCells) -> None:
         self.plan, self.schema, self.roles, self.cells = plan, schema, roles, cells
@@ -174,26 +178,55 @@ class Cohort:
         chosen = chosen[np.argsort(rows[chosen])]
         if not len(chosen):
             return []
-        if self._tracer is None:
-            self._tracer = Tracer(self.plan, self.schema, self.roles)
-            self._tracer.output.chunk = LOOK_BACK
-        if len(keys):
-            self._slots.update((keys.text(slot), slot) for slot in np.unique(slots[chosen]).tolist())
+        if not keys.is_empty:
+            self.know((keys.text(slot), slot) for slot in np.unique(slots[chosen]).tolist())
         place = rows[chosen] - batch.first_row
-        part = EventBatch(len(self._rows), batch.ticks[place], batch.data.take(pa.array(place)))
-        self._rows = np.concatenate((self._rows, rows[chosen]))
-        progress = self._tracer.progress
+        return self.match(batch.ticks[place], batch.data.take(pa.array(place)), rows[chosen], quota)
+
+    def know(self, keys: Iterable[tuple[str, int]]) -> None:
+        """These keys have these slots, or other numbers by which cells are chosen."""
+        self._slots.update(keys)
+
+    def match(self, ticks: Ints, data: pa.RecordBatch, rows: Ints, quota: float) -> list[Trace]:
+        """Match chosen events; see ``push``.
+
+        Parameters
+        ----------
+        ticks : int64 array
+            Of the events, not decreasing.
+        data : pyarrow.RecordBatch
+            Their columns.
+        rows : int64 array
+            Rows in the stream, rising.
+        quota : float
+        """
+        tracer = self._traced()
+        part = EventBatch(len(self._rows), ticks, data)
+        self._rows = np.concatenate((self._rows, rows))
+        births = len(ticks) if self.charges_births else 0
+        progress, quota = tracer.progress, max(int(quota) - births, 0)
         done = progress.steps
-        self._tracer.output.give_up_after(done + max(int(quota), 0))
+        tracer.output.give_up_after(done + quota)
         try:
-            found = list(self._tracer.push(part))
+            found = list(tracer.push(part))
         except TooManyStepsError:
-            self.steps += max(int(quota), 0)
+            self.steps += quota
             self.given_up += 1
             self._tracer, self._rows, self._last = None, self._rows[:0], -1
             return []
-        self.steps += progress.steps - done
+        self.steps += progress.steps - done + births
         return found
+
+    def _traced(self) -> Tracer:
+        if self._tracer is None:
+            self._tracer = Tracer(self.plan, self.schema, self.roles)
+            self._tracer.output.chunk = LOOK_BACK
+        return self._tracer
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """What must be known of the events."""
+        return self._traced().pipeline.columns
 
     def finish(self) -> Iterator[Trace]:
         """The stream has ended, and all windows with it."""
@@ -325,11 +358,14 @@ class Beside:
         """Estimated recall of a run that found so many match points; None: there is no cohort to tell."""
         return self.cohort.sample.of_run(found, self.cohort.given_up) if self.cohort is not None else None
 
-    def push(self, batch: EventBatch, events: RunEvents, rate: float) -> None:
-        """Match the cohort's part of a piece; ``rate`` run-steps per event are granted to the run."""
+    def count(self, events: RunEvents) -> None:
+        """These events come, that runs are tested with; a piece may have several such parts."""
+
+    def push(self, batch: EventBatch, events: RunEvents, rate: float, shown: int) -> None:
+        """Match the cohort's part of a piece; ``rate`` run-steps are granted to the run per event that it is shown."""
         if self.cohort is None:
             return
-        self.quota += granted_beside(rate, len(batch), self.explores)
+        self.quota += granted_beside(rate, shown, self.explores)
         left = self.quota - self.cohort.steps
         self._take(self.cohort.push(batch, events.slot, events.row, events.tick, self.arena.keys_now(), left))
 

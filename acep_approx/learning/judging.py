@@ -291,6 +291,17 @@ class Promise:
             self.is_broken, self.rate = False, rate
         return None
 
+    def change(self, rate: float, events: int, *, is_poor: bool) -> None:
+        """From here on so many match points per event are promised; what was promised before stays.
+
+        ``events``: so far. Where the promise is broken it is no longer about the history: then all stays.
+        """
+        if self.is_broken or rate == self.rate:
+            return
+        if rate > 0:  # as if the events since it was looked last had been fewer, or more
+            self.events = round(events - (events - self.events) * self.rate / rate)
+        self.rate, self.is_poor = rate, is_poor
+
     def begin_to_judge(self, events: int, found: int, tick: int) -> None:
         """Judge what was learned instead from here on: it has ranked no runs before."""
         if self.is_broken:

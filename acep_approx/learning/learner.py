@@ -189,6 +189,22 @@ class Learner:
         """
         return self.promise.hold(self._passed_by + waiting, found, tick, runs)
 
+    def take_share(self, share: float, promised: tuple[float, bool] | None, waiting: int) -> None:
+        """From here on the budget is this share of the full work.
+
+        Parameters
+        ----------
+        share : float
+        promised : (float, bool), optional
+            Match points per event that the history promises within it, and whether these are few.
+        waiting : int
+            Events since it was shown what was seen.
+        """
+        self.share = share
+        if self.known is not None and promised is not None:
+            rate, is_poor = promised
+            self.promise.change(rate, self._passed_by + waiting, is_poor=is_poor)
+
     def takes_over(self, found: int) -> None:
         """Where a promise was broken: runs that were kept by it until now are not from here on.
 

@@ -84,12 +84,26 @@ class OnlineLearning:
         """As many as the learner lets pass before it looks."""
         return self.learner.events_to_look
 
+    def take_share(self, share: float, promised: tuple[float, bool] | None) -> None:
+        """From here on the budget of the run is this share of the full work; see ``Learner.take_share``."""
+        self.learner.take_share(share, promised, self._waiting)
+
     def count(self, events: RunEvents) -> None:
         """These events come, that runs are tested with."""
         self.sampler.count(events)
+        self.beside.count(events)
         self._latest = events
 
-    def end_piece(self, batch: EventBatch, rate: float, spare: float, found: int, *, is_relevant: bool) -> None:
+    def end_piece(
+        self,
+        batch: EventBatch,
+        rate: float,
+        spare: float,
+        found: int,
+        *,
+        is_relevant: bool,
+        shown: int | None = None,
+    ) -> None:
         """A piece of the stream is done: let the learner process what was sampled, if it is worth it.
 
         Parameters
@@ -103,12 +117,15 @@ class OnlineLearning:
             Match points so far.
         is_relevant : bool
             Whether any of its events has a letter.
+        shown : int, optional
+            How many events the engine was shown, to which ``rate`` is. Default: those of the batch.
         """
-        self._waiting += len(batch)
+        shown = len(batch) if shown is None else shown
+        self._waiting += shown
         if not is_relevant:
             return
         begun = time.perf_counter()
-        self.beside.push(batch, self._latest, rate)
+        self.beside.push(batch, self._latest, rate, shown)
         learner, tick = self.learner, int(batch.ticks[-1])
         held_until = learner.check_promise(self._waiting, found, tick)
         has_many = self.arena.tables.scalars.columns.texts.has_many
@@ -322,7 +339,7 @@ class Observer:
             Whether any of the events has a letter.
         """
         if is_relevant:
-            self._beside.push(batch, self._latest, rate)
+            self._beside.push(batch, self._latest, rate, len(batch))
         self._size += len(batch)
         self._tick = int(batch.ticks[-1])
         if self._sampler is not None and self._sampler.arena.tables.scalars.columns.texts.has_many:
@@ -436,10 +453,19 @@ class RecordedLearning(OnlineLearning):
             self.learner.promise.rate *= min(max(part, LEAST_PART), 1.0)
         self._elsewhere, self._found = all_found - found, all_found
 
-    def end_piece(self, batch: EventBatch, rate: float, spare: float, found: int, *, is_relevant: bool) -> None:
+    def end_piece(
+        self,
+        batch: EventBatch,
+        rate: float,
+        spare: float,
+        found: int,
+        *,
+        is_relevant: bool,
+        shown: int | None = None,
+    ) -> None:
         """A piece of the stream is done: as for ``OnlineLearning``, with the match points of this shard."""
         self._now = int(batch.ticks[-1]), found + self._elsewhere
-        super().end_piece(batch, rate, spare, found + self._elsewhere, is_relevant=is_relevant)
+        super().end_piece(batch, rate, spare, found + self._elsewhere, is_relevant=is_relevant, shown=shown)
 
     def training_sample(self, points: int) -> bytes:  # noqa: ARG002
         """The samples of the batch, piece by piece; empty where nothing was seen. Complexity: O(tests written down)."""

@@ -141,7 +141,7 @@ class SampleReader:
                 values[number] = self._kept(values[number], texts.__getitem__)
                 children[number] = self._kept(children[number], texts.__getitem__)
         slot = words[kernel.TEST_SLOT].astype(np.float64)
-        key = self._kept(slot, keys.text) if len(keys) else np.full(len(sample), -1.0)
+        key = self._kept(slot, keys.text) if not keys.is_empty else np.full(len(sample), -1.0)
         return SampledTests(
             step=self._step_of[source, arc],
             source=source,
@@ -350,7 +350,7 @@ class Sampler:
         """These events came, that runs are tested with."""
         classes, keys = self.arena.tables.classes, self.arena.keys_now()
         self._letters += self.reader.letters(classes, events.cls)
-        if self._by_key is not None and len(keys):
+        if self._by_key is not None and not keys.is_empty:
             self._by_key += self.reader.letters_by_key(classes, events.cls, self._slots.of(keys, events.slot))
         self._relevant += len(events.cls)
 

@@ -47,9 +47,9 @@ class SlotBuckets:
 
     def of(self, keys: KeyCodes, slots: Ints) -> Ints:
         """The buckets of the keys that have these slots now. Complexity: O(slots + new keys)."""
-        if keys.added != keys.capacity:  # a slot may have been given to another key
+        if keys.uses_again:
             known, place = np.unique(slots, return_inverse=True)
-            return buckets_of(map(keys.text, known.tolist()))[place]
+            return buckets_of(keys.texts_at(known))[place]
         if keys is not self._keys:
             self._keys, self._of_slot = keys, np.zeros(0, np.int64)
         new = range(len(self._of_slot), keys.capacity)

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator
-from copy import copy
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,7 +27,7 @@ from acep_approx.errors import UsageError
 from acep_approx.events.source import Source
 from acep_approx.events.stream import EventBatch, read_events
 from acep_approx.events.time import tick_unit
-from acep_approx.learning.online import learning_table, refresh, summary
+from acep_approx.learning.online import learning_table, summary
 from acep_approx.matching.execution import Execution
 from acep_approx.matching.outputs.bind import bound_names
 from acep_approx.matching.outputs.kinds import BARE, KINDS, MATCHES, POINTS, OutputKind
@@ -40,6 +39,7 @@ from acep_approx.results.matches import Matches
 from acep_approx.results.question import Question
 from acep_approx.shedding.load import Load
 from acep_approx.shedding.metrics import Metrics, shed_by_state, shed_table
+from acep_approx.shedding.refreshed import refreshed
 from acep_approx.shedding.shedder import Shedder, shedder
 from acep_approx.training.history_graph import HistoryGraph
 from history.bundles import Bundles, chain
@@ -249,16 +249,7 @@ class BudgetedRun:
         HistoryGraph or None
             A new one; None as long as nothing was learned.
         """
-        done = self.shedder
-        if done is None or done.online is None or done.online.learner.values is None:
-            return None
-        query = type(query)(self.load.plan_of(query.plan))
-        known = copy(self.load.history) if self.load.history is not None else HistoryGraph(query)
-        work = done.load.steps_per_event or done.full_work()
-        assert work is not None, "who has ranked runs knows what they take"
-        listing = work / done.load.ratio
-        refresh(known, done.online.learner, self.progress.events, done.metrics.found, listing)
-        return known
+        return None if self.shedder is None else refreshed(self.shedder, query, self.progress.events)
 
     @checked
     def report(self, path: str | Path, source: str = "") -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -14,11 +14,16 @@ from acep_approx.arguments import checked
 from acep_approx.budget.set_ledger import PartRecord, QueryRecord, SetRecord, SharedRecord
 from acep_approx.diagrams.fragments import never_raises
 from acep_approx.errors import UsageError
+from acep_approx.learning.online import learning_table, summary
 from acep_approx.shedding.metrics import shed_by_state
 from acep_approx.shedding.purse import Account, LoggedShed, Purse
 from acep_approx.subscriptions.members import Member
 from acep_approx.subscriptions.results import Found, common_columns, in_types_of
 from acep_approx.subscriptions.running import Running
+
+if TYPE_CHECKING:
+    from acep_approx.learning.online import OnlineLearning
+    from acep_approx.training.histories import Histories
 
 
 class ShownSetRecord(SetRecord):
@@ -66,6 +71,20 @@ class BudgetedFound(Found):
         """
         return self._run.shed()
 
+    def refreshed(self) -> Histories | None:
+        """The histories as they were learned on the way; those of queries that learned nothing are as they were.
+
+        None where nothing was learned, or ``learn=True`` was not given.
+        """
+        return purse_of(self._run.running).refreshed()
+
+    def learning(self) -> pa.Table:
+        """When runs were scored anew, and by what: one row each time, with the ``query`` or template.
+
+        See ``BudgetedMatches.learning``. Without rows where nothing was learned.
+        """
+        return self._run.learning()
+
     @checked
     def report(self, path: str | Path, source: str = "") -> None:
         """Write the record as one self-contained HTML page (``ACEP-U013``: over a file that is read)."""
@@ -102,6 +121,11 @@ class SetSpending:
         ids = self.running.graph.numbered.id
         return shed_table_of(purse_of(self.running), "query", ids)
 
+    def learning(self) -> pa.Table:
+        """When the engines have scored their runs anew."""
+        known = dict(purse_of(self.running).learning)
+        return learned_by(known, "query", is_time=self.running.standing.is_time)
+
     def report(self, path: str | Path, source: str = "") -> None:
         """Write the page (``ACEP-U013``: over a file that is read)."""
         write_page_of(self.record(source), path, self.inputs)
@@ -134,6 +158,15 @@ def purse_of(running: Running) -> Purse:
     """The budget of a set that has one."""
     assert isinstance(running.load, Purse), "it was made with a budget"
     return running.load
+
+
+def learned_by(known: Mapping[str, OnlineLearning], title: str, *, is_time: bool) -> pa.Table:
+    """When engines have scored their runs anew, with the name of each in a column with this title."""
+    tables = [(name, learning_table(summary(online), is_time=is_time)) for name, online in known.items()]
+    tables = tables or [("", learning_table(None, is_time=is_time))]
+    return pa.concat_tables(
+        table.add_column(0, title, pa.array([name] * table.num_rows, pa.string())) for name, table in tables
+    )
 
 
 def logged_by(purse: Purse) -> list[LoggedShed]:
@@ -176,7 +209,7 @@ def shared_record(purse: Purse) -> dict[str, Any]:
     parts = [_part(one) for one in purse.accounts.values()]
     return {
         "budget": str(load.budget),
-        "policy": load.policy or ("history" if purse.histories else load.policy_name),
+        "policy": purse.policy_words,
         "seed": load.seed,
         "pieces": purse.pieces_so_far(),
         "parts": sorted(parts, key=lambda part: -part.piece.work),

@@ -69,9 +69,12 @@ class RuleOutput(Mapping[str, pa.Table]):
         The tables.
     record : RulesRecord or None
         Of a whole run inside a load budget: what was done.
+    history : Histories or None
+        Of a whole run inside a load budget that learns: the histories of the rules as they were learned.
     """
 
     record: RulesRecord | None = None
+    history: Any = None
     _shed: Callable[[], pa.Table] | None = None
     _inputs: Sequence[Path] = ()
 

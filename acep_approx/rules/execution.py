@@ -106,7 +106,7 @@ def called(calls: Sequence[Calls], rules: Sequence[str], times: pa.DataType) -> 
 
 
 NO_ROWS = np.zeros(0, np.int64)
-OnReads = Callable[[str, pa.Table], None]
+OnReads = Callable[[str, EventBatch], None]
 """Is told the name of a rule and its events."""
 
 
@@ -214,17 +214,17 @@ class RuleExecution:
     keeps_last : bool
         Whether outcomes have ``last``.
     on_reads : callable or None
-        Is told, rule by rule, its events with the columns that these have read of tables.
+        Is told, rule by rule, a batch with the columns that its events have read of tables.
     """
 
     keeps_last = False
-    on_reads: OnReads | None = None
 
     def __init__(
         self, program: Program, driver: Driver = "auto", bind: Bind = None, spending: Spending | None = None
     ) -> None:
         self.program = program
         self.spending = spending
+        self.on_reads: OnReads | None = None if spending is None else spending.on_reads
         self.bind_by = bind
         self.driver: Driver = driver
         self.texts = Texts()
@@ -322,13 +322,13 @@ class RuleExecution:
 
     def _tell_reads(self, bound: Bound, batch: EventBatch, on_reads: OnReads) -> None:
         """Hand on the events of each rule, with the columns that they have read from tables."""
-        events = pa.Table.from_batches([batch.data])
+        events = dict(zip(batch.data.schema.names, batch.data.columns, strict=True))
         for stage in bound.stages:
             if stage.detector is not None:
                 read = stage.detector.as_read(batch)
                 for rule in stage.detector.rules:
                     own = {column.name: read[column.name] for column in rule.reads}
-                    on_reads(rule.name, pa.table(dict(zip(events.column_names, events.columns, strict=True)) | own))
+                    on_reads(rule.name, replace(batch, data=pa.RecordBatch.from_pydict(events | own)))
 
     def _know_types(self, bound: Bound, found: pa.Schema) -> None:
         """Check the rules again, and make again what writes tables, where columns get wider types with a batch.

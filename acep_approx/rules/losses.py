@@ -8,7 +8,7 @@ begin a match of the exact run, or lead one on, so it casts a shadow as well; an
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -362,6 +362,10 @@ class Spending(Protocol):
 
     def pieces(self, batch: EventBatch) -> Iterator[EventBatch]:
         """The parts of a batch between which the budget moves."""
+
+    @property
+    def on_reads(self) -> Callable[[str, EventBatch], None] | None:
+        """Is told, rule by rule, a batch with the columns that its events have read of tables; None: is not."""
 
     def note(self, rule: str, results: pa.Table) -> None:
         """These results of a rule were put out."""

@@ -26,15 +26,16 @@ from acep_approx.planning.changed import until
 from acep_approx.ranges import COUNT, TICK, finite, number_in
 from acep_approx.shedding.load import Load, full_work_unknown
 from acep_approx.shedding.metrics import shed_table, windows_of_slots
+from acep_approx.shedding.refreshed import refreshed
 from acep_approx.shedding.shedder import Shedder
 from acep_approx.shedding.splitting import ALMOST_ALL, ROOM, Need, towards_one_price
-from acep_approx.training.histories import check_same, told
-from acep_approx.training.policies import LEARNED
+from acep_approx.training.histories import Histories, check_same, told
 
 if TYPE_CHECKING:
+    from acep_approx.learning.online import OnlineLearning
     from acep_approx.matching.pipeline import Pipeline
     from acep_approx.planning.planner import Plan
-    from acep_approx.training.histories import Histories
+    from acep_approx.training.history_graph import HistoryGraph
 
 FIRST_MOVE, MOST_EVENTS = 256, 4096
 """Events after which parts move for the first time, and then twice as many each time, up to so many."""
@@ -221,6 +222,7 @@ class Purse:
         made = self.shedder_of(plan, own, audits_beside=audits_beside)
         made.known_as = name
         made.charges_births, made.keeps_metrics, made.before_batch = is_of_pairs, True, self.settle
+        made.looks_at = "pairs" if is_of_pairs else "events" if audits_beside else "nothing"
         return made
 
     def join(
@@ -383,8 +385,7 @@ class Purse:
     @property
     def _all_learned(self) -> bool:
         """Whether all prices are in match points per run-step."""
-        loads = [one.load for one in self.accounts]
-        return all(load.history is not None and load.policy_name in LEARNED for load in loads)
+        return all(one.price_is_learned for one in self.accounts)
 
     # --- parts ----------------------------------------------------------------------------------------------
 
@@ -464,6 +465,14 @@ class Purse:
 
     # --- what came of it ------------------------------------------------------------------------------------
 
+    @property
+    def policy_words(self) -> str:
+        """The policy, for people."""
+        known = self.load.policy or ("history" if self.histories else self.load.policy_name)
+        if not self.load.learns:
+            return known
+        return ("history" if self.histories else "random") + ", then what was learned"
+
     def take_log(self, shedder: Shedder, pipeline: Pipeline, whose: Callable[[Ints], Ints]) -> None:
         """Take what was written down of runs that were shed; ``whose`` gives the numbers of the queries of key slots.
 
@@ -488,6 +497,26 @@ class Purse:
     def piece(self) -> Piece:
         """Where all engines together stand, with those that have left."""
         return added([self._left, *(one.piece for one in self.accounts.values() if one.piece is not None)])
+
+    def refreshed(self) -> Histories | None:
+        """The histories as they were learned up to now; None as long as no engine has learned anything.
+
+        Those of engines that have learned nothing are as they were.
+        """
+        learned: dict[str, HistoryGraph] = {}
+        before: dict[str, HistoryGraph] = {}
+        for one in self.accounts:
+            name, known = one.known_as, None if one.known_as in learned else refreshed(one)
+            if known is not None:
+                learned[name] = known
+            elif one.load.history is not None:
+                before.setdefault(name, one.load.history)
+        return Histories(before | learned, unchanged=before.keys() - learned.keys()) if learned else None
+
+    @property
+    def learning(self) -> Iterator[tuple[str, OnlineLearning]]:
+        """What is learned on the way, by the names of engines."""
+        return ((account.name, one.online) for one, account in self.accounts.items() if one.online is not None)
 
     def pieces_so_far(self) -> list[Piece]:
         """Where all engines together stood over time; the last one is now."""

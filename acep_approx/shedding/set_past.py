@@ -21,14 +21,13 @@ from acep_approx.engines.runs.expected_work import WorkMeter
 from acep_approx.events.columns import to_arrow
 from acep_approx.events.reading.widening import one_table
 from acep_approx.events.stream import EventBatch
-from acep_approx.matching.binding import has_times
 from acep_approx.matching.execution import Execution
 from acep_approx.matching.outputs.kinds import POINTS
 from acep_approx.matching.stream_batch import StreamBatch
 from acep_approx.planning.compiled import CompiledQuery
-from acep_approx.query.syntax import Window
 from acep_approx.shedding.load import Load
 from acep_approx.shedding.purse import Purse
+from acep_approx.shedding.refreshed import plan_of_history
 from acep_approx.shedding.shedder import Shedder
 from acep_approx.subscriptions.templates.pair_runs import NUMBER
 from acep_approx.training.histories import Histories
@@ -49,8 +48,6 @@ class Recorder(Shedder):
         Events, or pairs.
     pairs, births : int
         How many in all, and how many of them are tries to begin a run.
-    window : int
-        The longest of its queries, in ticks; 0: that of the plan.
     """
 
     def __init__(self, *args: Any, **how: Any) -> None:
@@ -58,7 +55,7 @@ class Recorder(Shedder):
         self.shown: list[pa.RecordBatch] = []
         self._pairs_shown: list[Grouped] = []
         self._kept: list[Ints] = []
-        self.pairs = self.births = self.window = 0
+        self.pairs = self.births = 0
         self._share = WHOLE
         self._names: tuple[str, ...] = ()
 
@@ -103,20 +100,11 @@ class Recorder(Shedder):
             self.shown[number] = self.shown[number].take(to_arrow(at))
             self._pairs_shown[number], self._kept[number] = _some(self._pairs_shown[number], at), whose[at]
 
-    def know_window(self, window: int) -> None:
-        """The longest window of its queries."""
-        super().know_window(window)
-        self.window = max(self.window, window)
-
     def learned(self, gap: int | str) -> HistoryGraph | None:
         """A history of what was shown; None where there was nothing."""
         if not sum(batch.num_rows for batch in self.shown):
             return None
-        plan, (schema, roles) = self.plan, self._columns
-        if self.window and self.charges_births:
-            unit = "us" if has_times(plan, schema, roles) else "ticks"
-            query = replace(plan.query, window=Window(self.window, unit))
-            plan = replace(plan, query=query)
+        plan, (_, roles) = plan_of_history(self.plan, self.window, is_time=self.has_times), self._columns
         table = one_table(self.shown)
         if self.charges_births:
             ticks = np.concatenate([some.tick for some in self._pairs_shown])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -31,9 +31,11 @@ from acep_approx.learning.cohort import Beside, Cohort
 from acep_approx.learning.judging import POOR, Promise, Ranking, patience
 from acep_approx.learning.learner import Learner
 from acep_approx.learning.online import Observer, OnlineLearning, RecordedLearning
+from acep_approx.learning.shown_later import BesidePairs, BesideReads
+from acep_approx.matching.binding import has_times
 from acep_approx.matching.stream_batch import StreamBatch
 from acep_approx.planning.planner import Plan
-from acep_approx.ranges import COUNT, finite, number_in
+from acep_approx.ranges import finite
 from acep_approx.shedding.by_query import PointsByQuery
 from acep_approx.shedding.exact_audit import ExactAudit, estimated
 from acep_approx.shedding.load import (
@@ -50,7 +52,12 @@ from acep_approx.shedding.load import (
 from acep_approx.shedding.metrics import Metrics
 from acep_approx.shedding.timing import StepClock
 from acep_approx.subscriptions.published import FIRST_ID
+from acep_approx.subscriptions.templates.pair_runs import NUMBER
 from acep_approx.training.expecting import expected, promised
+from acep_approx.training.policies import LEARNED
+
+if TYPE_CHECKING:
+    from acep_approx.training.history_graph import HistoryGraph
 
 COHORT, BESIDE = 0.5, 4.0
 """How many of the cells that the budget would pay for are chosen: of a cohort half, so that what it costs can be saved
@@ -101,9 +108,15 @@ class Shedder:
         Is called before each batch.
     by_query : PointsByQuery
         Match points of many queries that it sheds for.
+    window : int
+        The longest of its queries, in ticks, where each may have its own; 0: that of the plan.
+    looks_at : {"events", "reads", "pairs", "nothing"}
+        What can be matched beside it, where it learns: the events, once it is known what they have read of tables, as
+        may be, or pairs of an event and a query.
     """
 
     charges_births = keeps_metrics = False
+    looks_at = "events"
     known_as = ""
     part = 1.0
     stood: tuple[float, float, int] = (0.0, 0.0, 0)
@@ -132,7 +145,7 @@ class Shedder:
         self._rate = 0.0  # run-steps per event of the stream
         self._seen = (0, 0)  # relevant events and run-steps at the end of the last piece
         self._on_passes = 0.0  # run-steps that choosing among runs had taken by then
-        self._events = self._pairs = 0
+        self._events = 0
         self.seconds = 0.0  # that its pieces took, since it was made
         self._of_piece = 0.0  # run-steps per event of this piece
         self.exact_work: ExpectedWork | None = None
@@ -141,6 +154,8 @@ class Shedder:
         self._is_bound = False
         self.before_batch: Callable[[], None] | None = None
         self._whose: Ints | None = None  # the queries of pairs
+        self.window = self._pairs = 0  # pairs so far
+        self._of_pairs = (0, 0.0)  # pairs of this piece, and run-steps granted for them
         self.by_query = PointsByQuery()
 
     # --- setting up -----------------------------------------------------------------------------------------
@@ -194,7 +209,7 @@ class Shedder:
         is_whole = not (self.plan.is_count_window or self.plan.looks_to_the_start)
         is_certain = is_whole and not (automaton.needs_filter or automaton.waits)
         has_cells = automaton.counted == "nothing" and is_certain
-        can_be_beside = window > 0 and load.budget.unit != "runs" and has_cells
+        can_be_beside = self.looks_at != "nothing" and window > 0 and load.budget.unit != "runs" and has_cells
         if not (learns or (can_be_beside and (has_cohort or self.audits_beside))):
             self.cells = audited_cells(load, window, load.audit)
             return 0.0
@@ -203,11 +218,21 @@ class Shedder:
         if cells is None or not can_be_beside:
             return 0.0
         if has_cohort:
-            self.beside = Beside(self.arena, Cohort(self.plan, *self._columns, cells), audit)
+            self.beside = self._beside(Cohort(self.plan, *self._columns, cells), audit)
         else:
             full = (load.steps_per_event or 0.0) / load.ratio * replace(load, drops=True).ratio
             self.exact_audit = ExactAudit(self.plan, self._columns, cells, audit, full)
         return audit
+
+    def _beside(self, cohort: Cohort, audit: float) -> Beside:
+        if self.looks_at == "pairs":
+            return BesidePairs(self.arena, cohort, audit, number=NUMBER)
+        return (BesideReads if self.looks_at == "reads" else Beside)(self.arena, cohort, audit)
+
+    def show(self, batch: EventBatch) -> None:
+        """What the events of a batch have read of tables is known now; it stands in columns of them."""
+        if isinstance(self.beside, BesideReads):
+            self.beside.show(batch)
 
     def rebind(self, tables: RunTables) -> None:
         """Go on with columns of wider types; refused where it learns (``ACEP-D024``)."""
@@ -234,12 +259,27 @@ class Shedder:
         assert worth is not None
         if self._first_load().history is None:
             return Learner(tables, known.graph_)
-        share = self.load.share * (1 - self.explores)
-        recall = known.prices_.recall(share * self.load.ratio)
-        rate = known.points_ / max(known.events_, 1) * recall
-        promise = Promise(rate, patience(known.graph_.counts.bundles), tables.window, is_poor=recall < POOR)
+        rate, is_poor = self._promised(known)
+        promise = Promise(rate, patience(known.graph_.counts.bundles), tables.window, is_poor=is_poor)
         ranking = Ranking(known.graph_.scheme, known.values(), worth.overlap)
-        return Learner(tables, known.graph_, ranking, worth, promise, share)
+        return Learner(tables, known.graph_, ranking, worth, promise, self._share_of_run)
+
+    @property
+    def price_is_learned(self) -> bool:
+        """Whether what it sheds by is match points per run-step: as a history says, or what was learned since."""
+        if self.online is not None:
+            return not self.online.learner.is_random
+        return self.load.history is not None and self.load.policy_name in LEARNED
+
+    @property
+    def _share_of_run(self) -> float:
+        """The share of the full work that is for the run itself."""
+        return self.load.share * (1 - self.explores)
+
+    def _promised(self, known: HistoryGraph) -> tuple[float, bool]:
+        """Match points per event that a history promises within the budget, and whether these are few."""
+        recall = known.prices_.recall(self._share_of_run * self.load.ratio)
+        return known.points_ / max(known.events_, 1) * recall, recall < POOR
 
     def take(self, budget: Budget, full_work: float | None = None) -> None:
         """From here on this is its budget, in the unit of before: a purse shares one among several engines.
@@ -260,6 +300,10 @@ class Shedder:
         if self.exact_work is not None and taken.steps_per_event:
             self.exact_work.usual = taken.steps_per_event
         allowance, price = spending(self.load, self.arena.allowance, self.explores), learned_price(self.load)
+        if self.online is not None:
+            known = self.load.history
+            self.online.take_share(self._share_of_run, None if known is None else self._promised(known))
+            price = None if self.online.learner.refreshes else price  # what is learned has prices of its own
         self.arena.allow(allowance if price is None else replace(allowance, price=price))
         if budget.unit in ("%", "steps/event"):
             self._rate = allowance.rate
@@ -355,7 +399,7 @@ class Shedder:
         events: int,
         whose: Ints,
         pairs: Grouped | None = None,
-        asked: StreamBatch | None = None,  # noqa: ARG002
+        asked: StreamBatch | None = None,
     ) -> None:
         """So many events of the stream come, as pairs of queries: each is granted for once.
 
@@ -365,16 +409,20 @@ class Shedder:
         """
         self._order.check("begin_piece")
         self._whose = whose
-        self._pairs += len(whose)
+        if asked is not None and isinstance(self.beside, BesidePairs):
+            self.beside.begin_pairs(asked)
+        shown, granted = self._of_pairs
         if self.exact_work is not None:
             if pairs is not None:
-                self.arena.stands_for = self.exact_work.of(pairs)
+                self.arena.stands_for = worth = self.exact_work.of(pairs)
+                self._of_pairs = shown + len(whose), granted + self._rate * float(worth.sum())
             return
         self._waiting += events
         if len(whose):
             self.arena.stands_for = np.ones(len(whose))
             if self._rate > 0:
                 self.arena.rate = self._rate * self._waiting / len(whose)
+            self._of_pairs = shown + len(whose), granted + self._rate * self._waiting
             self._waiting = 0
 
     def begun(self, slots: Ints) -> Ints | None:
@@ -386,6 +434,7 @@ class Shedder:
 
     def know_window(self, window: int) -> None:
         """The longest window of the queries that are keys is known now: what is audited lies in cells of four."""
+        self.window = max(self.window, window)
         if self.cells is not None and window > self.cells.window:
             self.cells = audited_cells(self.load, window, self.load.audit)
             self.arena.allow(replace(self.arena.allowance, epoch=epoch_of(window)))
@@ -405,7 +454,8 @@ class Shedder:
         hits = hits.where(self.arena.notes.first_completed(hits.event, events.row))  # the others were counted then
         if not len(hits):
             return
-        self._aside.note_found(self.metrics.add_points(events, hits))
+        rows = self.metrics.add_points(events, hits)
+        self._aside.note_found(np.unique(hits.event) if self.charges_births else rows)
         if self._whose is not None:
             self.by_query.add(self._whose, events, hits, self.cells)
 
@@ -432,9 +482,12 @@ class Shedder:
         elif self.load.budget.unit == "ms/batch":
             self._ahead = self._ahead[0] - seconds, self._ahead[1] - len(batch)
             self._keep_time()
-        is_relevant = progress.relevant > relevant
+        is_relevant, shown, found = progress.relevant > relevant, len(batch), self.metrics.found
+        if self.charges_births:
+            shown = self._take_pairs()
+            is_relevant = shown > 0
         if self.online is not None:
-            self.online.end_piece(batch, self._of_piece, spare, self.metrics.found, is_relevant=is_relevant)
+            self.online.end_piece(batch, self._of_piece, spare, found, is_relevant=is_relevant, shown=shown)
         if self.exact_audit is not None:
             classes, is_certain = self.arena.tables.classes, self._sheds_nothing
             self.exact_audit.end_piece(
@@ -446,6 +499,28 @@ class Shedder:
             self.online.note(piece)
         if self.observer is not None:
             self.observer.end_piece(batch, self._of_piece, spare, self.metrics.found, is_relevant=is_relevant)
+
+    def _take_pairs(self) -> int:
+        """How many pairs the piece had; what each was granted is known then."""
+        shown, granted = self._of_pairs
+        self._of_pairs, self._pairs = (0, 0.0), self._pairs + shown
+        self._of_piece = granted / max(shown, 1)
+        return shown
+
+    @property
+    def events_shown(self) -> int:
+        """Events so far; of a template pairs of an event and a query."""
+        return self._pairs if self.charges_births else self._events
+
+    @property
+    def shown_per_event(self) -> float:
+        """How many of these come with an event."""
+        return self._pairs / max(self._events, 1) if self._pairs else 1.0
+
+    @property
+    def has_times(self) -> bool:
+        """Whether ticks are microseconds."""
+        return has_times(self.plan, *self._columns)
 
     def grant_late(self, events: int, gone: int) -> None:
         """So many events come between others, and so many go: those are granted for as those that come in order are.
@@ -506,6 +581,7 @@ class Shedder:
             "seen": self._seen,
             "events": self._events,
             "waiting": self._waiting,
+            "pairs": [self._pairs, *self._of_pairs],
             "found": self.metrics.found,
             "clock": self.clock.snapshot() if self.load.budget.needs_clock else None,
             "exact work": None if self.exact_work is None else self.exact_work.snapshot(),
@@ -519,7 +595,7 @@ class Shedder:
         if self.keeps_metrics:
             so_far, by_query = self.metrics.snapshot(self.cells), self.by_query.snapshot()
             has = {"amount": self.load.budget.amount, "full_work": self.load.full_work, "part": self.part}
-            saved |= {"has": has, "stood": self.stood, "so_far": so_far, "by_query": by_query, "pairs": self._pairs}
+            saved |= {"has": has, "stood": self.stood, "so_far": so_far, "by_query": by_query}
         if self.observer is None:
             return saved
         return {**saved, "prices": None if self.observer.has_rescored else self._prices}  # None: of no version
@@ -535,7 +611,6 @@ class Shedder:
             self.take(Budget(has["amount"], self.load.budget.unit), has["full_work"])
             self.metrics.restore(saved["so_far"])
             self.by_query.restore(saved["by_query"])
-            self._pairs = number_in("pairs", saved.get("pairs", 0), 0, COUNT)  # states of before do not know it
         if "beside" in saved:
             self.beside.restore(saved["beside"])
         if self.online is not None and "online" in saved:
@@ -548,6 +623,9 @@ class Shedder:
         self._seen, self._waiting, self.metrics.found = (relevant, steps), saved["waiting"], saved["found"]
         self._on_passes = self.arena.on_passes
         self._events = saved.get("events", 0)  # states of before do not know it
+        pairs, of_piece, granted = saved.get("pairs", (0, 0, 0.0))  # nor these
+        finite("pairs", pairs, of_piece, granted)
+        self._pairs, self._of_pairs = pairs, (of_piece, granted)
         if self.exact_work is not None and saved.get("exact work") is not None:  # states of before have none
             self.exact_work.restore(saved["exact work"])
         if saved["clock"] is not None:
@@ -629,6 +707,9 @@ class Shedder:
             known = self.exact_work.steps / self._events
         if known is None and self.online is not None:
             known = self.online.full_work(self._events)
+            of_cohort = self.beside.full_work(self._events) is not None
+            if known is not None and self.charges_births and not of_cohort:  # it is per pair, without births
+                known = (known + 1) * self.shown_per_event
         is_all = self._events > 0 and not self.arena.counts.any() and not self.arena.untested
         return self._seen[1] / self._events if known is None and is_all else known
 

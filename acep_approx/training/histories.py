@@ -6,8 +6,9 @@ same queries, and queries that it does not know run as those without one.
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import fields
 from hashlib import sha256
 from pathlib import Path
@@ -19,8 +20,13 @@ from acep_approx.arguments import checked
 from acep_approx.errors import DataError, UsageError, expect
 from acep_approx.planning.compiled import CompiledQuery
 from acep_approx.planning.planner import Plan
+from acep_approx.ranges import reading
 from acep_approx.training.history_graph import HistoryGraph
-from history.store import check_free, is_history
+from acep_approx.training.shared_promise import SharedPromises
+from history.store import check_free, damaged, is_history
+
+PROMISES = "promises.json"
+"""What all parts together are promised to find, beside their folders."""
 
 
 class Histories:
@@ -32,13 +38,26 @@ class Histories:
         As plans are ``known_as``.
     folder : path, optional
         Where others are read from when they are asked for.
+    unchanged : collection of str, optional
+        Those of ``learned`` to which nothing has come since they were saved: no new version is made of them.
+
+    Attributes
+    ----------
+    promises_ : SharedPromises or None
+        What runs inside budgets find, measured on the end of the past; None: nobody has measured.
     """
 
+    promises_: SharedPromises | None = None
+
     def __init__(
-        self, learned: Mapping[str, HistoryGraph] | None = None, folder: str | os.PathLike[str] | None = None
+        self,
+        learned: Mapping[str, HistoryGraph] | None = None,
+        folder: str | os.PathLike[str] | None = None,
+        unchanged: Collection[str] = (),
     ) -> None:
         self._learned = dict(learned or {})
         self.folder = None if folder is None else Path(folder)
+        self._unchanged = frozenset(unchanged)
 
     def of(self, plan: Plan, known_as: str) -> HistoryGraph | None:
         """The history of a part; None where there is none.
@@ -93,7 +112,7 @@ class Histories:
         folder : path
             New, empty, or one of histories.
         new_version : bool, default False
-            Whether histories that are there get a new version.
+            Whether histories that are there get a new version, if something new was learned.
 
         Returns
         -------
@@ -111,12 +130,20 @@ class Histories:
         if not self._learned:
             raise UsageError("nothing was learned yet, so nothing can be saved", code="ACEP-U036", hint="learn first")
         home = Path(folder)
-        if not _is_there(home) or not all(map(is_history, home.iterdir())):
+        if not _is_there(home) or not all(is_history(one) or one.name == PROMISES for one in home.iterdir()):
             check_free(home)
         home.mkdir(parents=True, exist_ok=True)
         for name, known in self._learned.items():
-            known.save(home / name, new_version=new_version)
+            is_there = is_history(home / name)
+            if not (is_there and new_version and name in self._unchanged):
+                known.save(home / name, new_version=new_version)
+        keep_promises(home, self.promises_)
         return home
+
+    @property
+    def changed(self) -> list[str]:
+        """Those to which something has come since they were saved."""
+        return [name for name in self._learned if name not in self._unchanged]
 
     @classmethod
     def load(cls, folder: str | os.PathLike[str]) -> Self:
@@ -136,6 +163,7 @@ class Histories:
                 code="ACEP-U036",
                 hint="learn them: acep train --queries FOLDER PAST -o DIR",
             )
+        made.promises_ = kept_promises(made.folder)
         return made
 
     def __repr__(self) -> str:
@@ -145,6 +173,30 @@ class Histories:
 def _is_there(folder: Path) -> bool:
     """Whether there is a directory; refused (``ACEP-H009``) where none can have this name."""
     return not is_history(folder) and folder.is_dir()
+
+
+def keep_promises(home: Path, promises: SharedPromises | None) -> None:
+    """Write what all together are promised to find beside their histories; None: what is there is no longer so."""
+    file = home / PROMISES
+    if promises is None:
+        file.unlink(missing_ok=True)
+    else:
+        file.write_text(json.dumps(promises.as_json()), encoding="utf-8")
+
+
+def kept_promises(home: Path) -> SharedPromises | None:
+    """What ``keep_promises`` wrote, if anything.
+
+    Raises
+    ------
+    HistoryError
+        ``ACEP-H004``: it is damaged.
+    """
+    file = home / PROMISES
+    if not file.is_file():
+        return None
+    with reading(lambda: damaged(file, "these are no promises")):
+        return SharedPromises.from_json(json.loads(file.read_text(encoding="utf-8")))
 
 
 def known_histories(given: Histories | str | os.PathLike[str] | None) -> Histories | None:

@@ -14,7 +14,7 @@ from typing import Any, Self
 import numpy as np
 import pyarrow as pa
 
-from acep_approx.arrays import Bools, Ints
+from acep_approx.arrays import Bools, Floats, Ints
 from acep_approx.events.keys import KeyCodes
 from acep_approx.events.stream import EventBatch
 from acep_approx.matching.execution import Execution
@@ -191,7 +191,7 @@ class Truth:
         return np.isin(self.rows, rows)
 
 
-def intervals(found: Bools, of: Truth) -> list[tuple[float, float]]:
+def intervals(found: Bools, of: Truth, weight: Floats | None = None) -> list[tuple[float, float]]:
     """Where the recall of as many events to come lies inside each budget, in 95 of 100 cases.
 
     Parameters
@@ -200,6 +200,8 @@ def intervals(found: Bools, of: Truth) -> list[tuple[float, float]]:
         Whether a run inside each budget found each match point of the part.
     of : Truth
         These match points.
+    weight : float64 array, shape (points,), optional
+        What each counts for. Default: all for the same.
 
     Returns
     -------
@@ -227,24 +229,25 @@ def intervals(found: Bools, of: Truth) -> list[tuple[float, float]]:
     if points < 2 or not len(found):
         return [(0.0, 1.0)] * len(found)
     groups = of.cells if len(np.unique(of.cells)) >= STRETCHES else of.stretches
-    effect = max(_effect(found, groups, UNSEEN), _effect(found, of.stretches, 0.0))
-    worth = points / min(max(effect, 1.0), points / 2)
+    weight = np.ones(points) if weight is None else weight / weight.mean()
+    effect = max(_effect(found, groups, UNSEEN, weight), _effect(found, of.stretches, 0.0, weight))
+    worth = points / min(max(effect, 1.0), points / 2) / float((weight**2).mean())
     side, number = 0.5 + LEVEL / 2, max(len(np.unique(groups)) - 1, 1)
     worth *= float(ndtri(side) / stdtrit(number, side)) ** 2  # what points are worth is known from few groups only
     worth /= 2
     ends = []
-    for seen in (worth * found.mean(1)).tolist():
+    for seen in (worth * (found * weight).mean(1)).tolist():
         low = float(betaincinv(seen, worth - seen + 1, 1 - side)) if seen > 0 else 0.0
         high = float(betaincinv(seen + 1, worth - seen, side)) if seen < worth else 1.0
         ends.append((floor(low * points) / points, ceil(high * points) / points))
     return ends
 
 
-def _effect(found: Bools, groups: Ints, unseen: float) -> float:
+def _effect(found: Bools, groups: Ints, unseen: float, weight: Floats) -> float:
     """The design effect: how many points count as one. ``unseen`` groups of the usual size were lost by one budget."""
     _, place = np.unique(groups, return_inverse=True)
     sizes = np.bincount(place)
     usual = float((sizes**2).sum()) / len(groups)  # size of the group of a point, on average
-    apart = found - found.mean(1, keepdims=True)
+    apart = (found - (found * weight).mean(1, keepdims=True)) * weight
     together = sum(float((np.bincount(place, of_one) ** 2).sum()) for of_one in apart) / len(found)
     return (together + unseen * usual**2) / max(float((apart**2).sum()) / len(found) + unseen * usual, 1e-9)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -12,11 +12,11 @@ from acep_approx.cli.options.groups import grouped
 from acep_approx.cli.options.input import InputOptions, OnMalformed, TrainInputs
 from acep_approx.cli.options.matching import HORIZON, LearningOptions, MatchingOptions
 from acep_approx.cli.options.output import Quiet
-from acep_approx.cli.options.programs import FolderOptions, OneQuery, RuleOptions, needed
+from acep_approx.cli.options.programs import FolderOptions, OneQuery, Tables, needed
 from acep_approx.cli.options.spark import OrderedSparkOptions, refuse_how_written
 from acep_approx.cli.options.together import asked_for, check_queries, not_with_rules, refuse
 from acep_approx.cli.runs.rules import rows_given
-from acep_approx.cli.summary import say_how_read
+from acep_approx.cli.summary import say_how_read, say_measured
 from acep_approx.cli.tables import show_table
 from acep_approx.cli.terminal import amount, read_query, say, stages
 from acep_approx.errors import UsageError
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from acep_approx.api import Query
     from acep_approx.training.history_graph import HistoryGraph
     from acep_approx.training.promise import Promises
+    from acep_approx.training.shared_promise import SharedPromises
 
 
 @dataclass(frozen=True)
@@ -66,14 +67,7 @@ def train(
     history: HistoryOptions,
     source: InputOptions,
     many: FolderOptions,
-    table: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME=FILE",
-            help="The rows that a table began with; can be repeated.",
-            rich_help_panel=RuleOptions.panel,
-        ),
-    ] = None,
+    table: Tables = None,
     horizon: Annotated[
         str | None, typer.Option(metavar="TIME", help=HORIZON, rich_help_panel=LearningOptions.panel)
     ] = None,
@@ -170,12 +164,14 @@ def _train_set(
     with stages(enabled=not quiet) as bar:
         events = open_source(past, **source.reading)
         say_how_read(events)
-        how: dict[str, Any] = {"sort": source.sort, "gap": _gap(gap), "on_progress": bar}
-        known = folder.desk.train(events, on_misfit=folder.misfit, **how)
+        known = folder.desk.train(
+            events, on_misfit=folder.misfit, sort=source.sort, gap=_gap(gap), on_progress=bar
+        )
     folder.tell_wrong()
     known.save(place)
     if not quiet:
         say(f"learned: {len(known):,} of the queries and templates of {amount(len(folder.desk), 'query')}")
+        _promise_of_all(known.promises_, folder.desk.output, "queries")
         say(f"written to {place}")
     if folder.wrong:
         raise typer.Exit(folder.exit_code)
@@ -209,19 +205,21 @@ def train_rules(
     from acep_approx.events.source import open_source
     from history.store import check_free, is_history
 
-    known = RuleHistory(compile_rules(text))
-    for name in known.names:
+    rules = compile_rules(text)
+    for name in RuleHistory(rules).names:
         place = wanted.output / name
         if not (wanted.new_version and is_history(place)):
             check_free(place)
     with stages(enabled=not quiet) as bar:
         events = open_source(past, **source.reading)
         say_how_read(events)
-        known.fit(events, store=tables or None, on_progress=bar, **source.roles)
+        known = rules.train(events, store=tables or None, on_progress=bar, **source.roles)
     folder = known.save(wanted.output, new_version=wanted.new_version)
     for name, graph in () if quiet else known.items():
         say(f"rule {name}:")
         _summary(graph, graph.events_, max((folder / name).glob("v[0-9]*")))
+    if not quiet:
+        _promise_of_all(known.promises_, "matches", "rules")
 
 
 def _check_spark(spark: OrderedSparkOptions, history: HistoryOptions, source: InputOptions) -> None:
@@ -296,6 +294,21 @@ def _summary(known: HistoryGraph, events: int, folder: Path) -> None:
     elif known.promises_ is not None:
         _promise(known.promises_)
     say(f"written to {folder} (version {int(folder.name[1:])})")
+
+
+def _promise_of_all(promises: SharedPromises | None, output: str, things: str) -> None:
+    """What all find inside a budget that they share: the same numbers as those of acep tune."""
+    if promises is None or not promises.total:
+        say(f"what budgets find of all {things} is not known: there was too little to measure it on")
+        return
+    from acep_approx.results.shared_tuning import PROMISED, SharedTrial, SharedTuning
+
+    trials = (SharedTrial(None, None, promises),)
+    tuning = SharedTuning(PROMISED, trials, promises.trained, promises.measured, things)
+    say(f"what runs inside a budget of all {things} find, with --output {output}:")
+    say_measured(promises.trained, promises.measured)
+    header, *rows = tuning.table()
+    show_table(header, rows, texts=tuning.texts)
 
 
 def _promise(promises: Promises) -> None:

@@ -4,23 +4,27 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from acep_approx.budget.ledger import LIGHT
 from acep_approx.cli.options.groups import grouped
-from acep_approx.cli.options.input import InputOptions, PastInputs
+from acep_approx.cli.options.input import InputOptions, TrainInputs
 from acep_approx.cli.options.matching import Wanted
 from acep_approx.cli.options.output import OutputOptions, Quiet, check_folder
-from acep_approx.cli.options.programs import QueryText, read_one_query
+from acep_approx.cli.options.programs import FolderOptions, OneQuery, Tables, needed
 from acep_approx.cli.options.spark import SparkOptions, refuse_how_written
-from acep_approx.cli.summary import say_how_read
+from acep_approx.cli.options.together import RULES, asked_for, check_queries, refuse
+from acep_approx.cli.runs.rules import rows_given
+from acep_approx.cli.summary import say_how_read, say_measured
 from acep_approx.cli.tables import show_table
-from acep_approx.cli.terminal import amount, say, stages, tell
+from acep_approx.cli.terminal import read_query, stages, tell
 from acep_approx.errors import UsageError
+from acep_approx.query.rules.parser import is_rules
 
 if TYPE_CHECKING:
+    from acep_approx.results.shared_tuning import SharedTuning
     from acep_approx.results.tuning import Advice, Elsewhere, Tuning
 
 BUDGETS = "5%,10%,20%,50%"
@@ -69,8 +73,9 @@ class TrialBudgetOptions:
 
 @grouped
 def tune(
-    query: QueryText,
-    past: PastInputs,
+    context: typer.Context,
+    query: OneQuery = None,
+    past: TrainInputs = None,
     *,
     trials: TrialOptions,
     plot: Annotated[
@@ -83,6 +88,18 @@ def tune(
         ),
     ] = None,
     source: InputOptions,
+    many: FolderOptions,
+    one: Annotated[
+        str | None,
+        typer.Option(
+            "--query",
+            metavar="ID",
+            show_default=False,
+            help="With --queries: only this query gets --errors and --within; by default all but those in CEL.",
+            rich_help_panel=FolderOptions.panel,
+        ),
+    ] = None,
+    table: Tables = None,
     spending: TrialBudgetOptions,
     spark: SparkOptions,
     quiet: Quiet = False,
@@ -91,7 +108,11 @@ def tune(
 
     A history is learned from the first 70% of PAST; what budgets find is measured on the rest, which it has not seen.
     In brackets stands where the recall of a stretch like that lies, in 95 of 100 cases.
+
+    With --queries FOLDER, or a file of rules in the place of QUERY, the budgets are those of all queries or rules
+    together, learned from the first 60%: what is found of all, by weight, and of those that miss most.
     """
+    check_queries(context, many.queries, "tuning of a set", "no set to tune")
     check_folder(plot)
     if plot is not None and plot.suffix.lower() not in (".html", ".htm"):
         raise UsageError(f"the curves are a page, and {str(plot)!r} is none", code="ACEP-U044", hint="name a FILE.html")
@@ -99,7 +120,19 @@ def tune(
     spark.check()
     if spark.spark:
         refuse_how_written(source)
-    text = read_one_query(query, "acep tune")
+    if many.queries is not None:  # then all that is named is the past
+        names = [name for name in (query, *(past or [])) if name is not None]
+        shared = _tuned_set(context, names, many, one, trials, source, spending, quiet=quiet)
+        _tell_shared(shared, f"acep tune --queries {many.queries}", plot, quiet=quiet)
+        return
+    if query is None or not past:
+        raise needed("QUERY" if query is None else "PAST")
+    if is_rules(text := read_query(query)):
+        refuse(asked_for(context), {"tuning of rules": RULES})
+        tables = rows_given(table or [])
+        _tell_shared(_tuned_rules(context, text, past, tables, source, spending, quiet=quiet), text, plot, quiet=quiet)
+        return
+    refuse(asked_for(context), {"no rules": query})
 
     from acep_approx.api import compile_query
     from acep_approx.events.source import open_source
@@ -108,11 +141,11 @@ def tune(
 
     with stages(enabled=not quiet) as bar:
         events = open_source(past, **source.reading)
-        table = PastTable.read(events, sort=source.sort, **source.roles)
+        known = PastTable.read(events, sort=source.sort, **source.roles)
         say_how_read(events)
         tuning = try_all(
             lambda errors, within: compile_query(text, errors=errors, within=within, engine="runs"),
-            table,
+            known,
             errors=trials.wanted_errors(),
             within=[*_items(trials.within)] or [None],
             budgets=_items(spending.budgets),
@@ -124,13 +157,91 @@ def tune(
         )
     advice = advise(tuning)
     if not quiet:
-        said = f"learned from {amount(tuning.trained, 'event')}, measured on the {tuning.measured:,} after them"
-        say(f"{said}; recall is that of match points, in brackets for 95 of 100 stretches like these")
+        say_measured(tuning.trained, tuning.measured)
     _say_need(tuning)
     _show(tuning)
     _recommend(advice)
     if plot is not None:
-        _draw(tuning, advice, text, trials.output, plot)
+        _draw(tuning, str(advice).splitlines(), text, trials.output, plot)
+
+
+def _budgets(context: typer.Context, spending: TrialBudgetOptions) -> list[str] | None:
+    """The budgets that were asked for; None: those that acep train promises for."""
+    return _items(spending.budgets) if "budgets" in asked_for(context) else None
+
+
+def _tuned_set(
+    context: typer.Context,
+    past: list[str],
+    many: FolderOptions,
+    query: str | None,
+    trials: TrialOptions,
+    source: InputOptions,
+    spending: TrialBudgetOptions,
+    *,
+    quiet: bool,
+) -> SharedTuning:
+    """Tune the queries of a folder."""
+    if not past:
+        raise needed("PAST")
+    from acep_approx.cli.query_folder import read_folder
+    from acep_approx.events.source import open_source
+
+    assert many.queries is not None, "it was given"
+    output = "points" if trials.output is Wanted.POINTS else "matches"
+    folder = read_folder(many.queries, strict=many.strict, output=output, **source.roles)
+    folder.tell_wrong()
+    with stages(enabled=not quiet) as bar:
+        events = open_source(past, **source.reading)
+        say_how_read(events)
+        found: SharedTuning = folder.desk.tune(
+            events,
+            errors=trials.wanted_errors(),
+            within=[*_items(trials.within)] or [None],
+            query=query,
+            budgets=_budgets(context, spending),
+            seed=spending.seed,
+            on_progress=bar,
+            on_misfit=folder.misfit,
+            sort=source.sort,
+        )
+    folder.tell_wrong()
+    return found
+
+
+def _tuned_rules(
+    context: typer.Context,
+    text: str,
+    past: list[str],
+    tables: dict[str, str],
+    source: InputOptions,
+    spending: TrialBudgetOptions,
+    *,
+    quiet: bool,
+) -> SharedTuning:
+    """Tune a file of rules."""
+    from acep_approx.api.rule_set import compile_rules
+    from acep_approx.events.source import open_source
+
+    rules = compile_rules(text)
+    with stages(enabled=not quiet) as bar:
+        events = open_source(past, **source.reading)
+        say_how_read(events)
+        how: dict[str, Any] = {"store": tables or None, "sort": source.sort, **source.roles}
+        budgets = _budgets(context, spending)
+        return rules.tune(events, budgets=budgets, seed=spending.seed, on_progress=bar, **how)
+
+
+def _tell_shared(tuning: SharedTuning, asked: str, plot: Path | None, *, quiet: bool) -> None:
+    """Show what budgets find that many share."""
+    if not quiet:
+        say_measured(tuning.trained, tuning.measured)
+    header, *rows = tuning.table()
+    show_table(header, rows, texts=tuning.texts)
+    for line in tuning.recommended():
+        tell(line)
+    if plot is not None:
+        _draw(tuning.as_one(), tuning.recommended(), asked, Wanted.POINTS, plot)
 
 
 def _on_spark(master: str | None) -> Elsewhere:
@@ -174,7 +285,7 @@ def _recommend(advice: Advice) -> None:
         tell(f"  {reason}")
 
 
-def _draw(tuning: Tuning, advice: Advice, text: str, output: Wanted, file: Path) -> None:
+def _draw(tuning: Tuning, advice: list[str], text: str, output: Wanted, file: Path) -> None:
     from acep_approx.pages.curves import Curve, curves_page
     from acep_approx.pages.shell import write_page
 
@@ -196,5 +307,5 @@ def _draw(tuning: Tuning, advice: Advice, text: str, output: Wanted, file: Path)
         Curve(f"WITHIN {window}", [(one.errors, one.steps) for one in tried if one.within == window])
         for window in windows
     ]
-    page = curves_page(text.strip(), str(advice).splitlines(), recall, grown, load)
+    page = curves_page(text.strip(), advice, recall, grown, load)
     write_page(page, file)

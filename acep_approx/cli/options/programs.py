@@ -168,6 +168,15 @@ class RuleOptions:
     ] = None
 
 
+Tables = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="NAME=FILE",
+        help="The rows that a table began with; can be repeated.",
+        rich_help_panel=RuleOptions.panel,
+    ),
+]
+"""The rows of the tables of rules when a past began."""
 RULES_ONLY = tuple(field.name for field in fields(RuleOptions))
 """Options of rules; ``--checkpoint-every`` and ``--finish`` are of use with live input, too."""
 

@@ -73,11 +73,14 @@ COMMON = frozenset(
     )
 )
 """What goes with every program."""
-SPENDING = tuple(one.name for one in fields(BudgetOptions) if one.name != "horizon")
+SPENDING = tuple(
+    one.name for group in (BudgetOptions, LearningOptions) for one in fields(group) if one.name != "horizon"
+)
 """How much is done, and how: of one query, of many, and of rules."""
 REPORTS = tuple(one.name for one in fields(ReportOptions))
 OF_SETS = ("queries", "strict", "bind", "reorder", "stamp", "limit", "key_idle", "start", *REPORTS)
 WITH_SETS = (*OF_SETS, *LATENESS, *SPENDING, "horizon")
+OF_ONE_TUNING = ("most_steps", "spark", "master")
 CHECKPOINTS = ("checkpoint", "checkpoint_every", "finish")
 OF_BUDGETS = [one.name for group in (ExpandedBudgetOptions, LearningOptions, ReportOptions) for one in fields(group)]
 OF_BUDGETS.append("shed_rules")
@@ -105,6 +108,13 @@ REFUSED: dict[str, Refusals] = {
             "leave it out, or learn from one query: acep train QUERY PAST",
             *("errors", "within", "more", "new_version", "spark", "master", "id"),
         ),
+    ),
+    "tuning of a set": Refusals(
+        "ACEP-U064", NOT_YET, _each("leave it out, or tune one query: acep tune QUERY PAST", *OF_ONE_TUNING, "table")
+    ),
+    "no set to tune": Refusals("ACEP-U064", OF_USE_WITH, _each("add --queries FOLDER", "one", "strict")),
+    "tuning of rules": Refusals(
+        "ACEP-U064", NOT_YET, _each("leave it out", *OF_ONE_TUNING, "errors", "within", "output", "one")
     ),
     "no set to learn from": Refusals("ACEP-U064", OF_USE_WITH, _each("add --queries FOLDER", "strict")),
     "replay of a set": Refusals(

@@ -21,9 +21,9 @@ from acep_approx.cli.options.together import refuse
 from acep_approx.cli.query_folder import read_folder
 from acep_approx.cli.runs.lasting import asked_of, checkpointing_of, is_pushed, reading_of, say_going_on, say_tombstones
 from acep_approx.cli.runs.page import PageRequest
-from acep_approx.cli.runs.query import check_budget
 from acep_approx.cli.runs.request import RunRequest
 from acep_approx.cli.runs.run import ProgramRun
+from acep_approx.cli.runs.spending import SavingMany, check_budget, home_of
 from acep_approx.cli.summary import (
     LATE,
     say_budget_of_set,
@@ -77,6 +77,11 @@ class SetRun(ProgramRun):
         self.page, self.form = request.page, self.output.form()
         self.output.check(self.form, is_expanded=False)
         check_budget(request)
+        learning = self.options.learning
+        self._saving = SavingMany(home_of(request), learning.save_every)
+        if learning.save is not None:
+            self._saving.check()
+        self._done = self._saving.after(self.progressed)
         self._place = self.output.file if is_folder(self.output.file) else None
         check_folder(self._place)
         self._mine = ""  # of the query whose results are next, where each has a file
@@ -94,9 +99,12 @@ class SetRun(ProgramRun):
         if self.options.spending.budget is not None:
             shed = self.options.reports.shed is not None
             more |= {"budget": self.options.spending.budget, "log_shed": shed} | self.options.spending.given()
+            more["learn"] = self.options.learning.learn
         more |= {"bind": self.output.bound_with_rows if self.page is not None else self.output.bound}
         self.folder = read_folder(many.queries, **more)
         self.folder.tell_wrong()
+        if self.options.learning.learn:
+            self._saving.purse = lambda: self.folder.desk.purse
         if self._place is not None:
             from acep_approx.cli.options.places import check_places
 
@@ -168,7 +176,7 @@ class SetRun(ProgramRun):
         is_empty, counts_only = True, self.output.output.is_count
         options: dict[str, Any] = {"sort": self.options.source.sort, "on_misfit": self.folder.misfit}
         options["ended"] = not self.options.source.open_end
-        for found in self.folder.desk.batches(self.source, on_progress=self.progressed, **options):
+        for found in self.folder.desk.batches(self.source, on_progress=self._done, **options):
             if counts_only:
                 for row in found.table().select(["query", *COUNTED]).to_pylist() if found else []:
                     counts[row["query"], row["errors"]] += row["matches"]
@@ -304,6 +312,11 @@ class SetRun(ProgramRun):
             write_report(desk.record(", ".join(self.request.inputs)), report)
         if shed is not None:
             write([desk.shed()], format_of(shed), shed)
+        learning = self.options.learning
+        if learning.learn_log is not None:
+            write([desk.learning()], format_of(learning.learn_log), learning.learn_log)
+        if learning.learn:
+            self._saving.finish(quiet=self.request.quiet)
 
     @property
     def _standing(self) -> Standing:

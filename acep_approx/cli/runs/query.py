@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from acep_approx.cli.metrics import tell_query
@@ -14,24 +12,21 @@ from acep_approx.cli.on_spark.batch import folder_form
 from acep_approx.cli.options.arrivals import REVISING
 from acep_approx.cli.options.groups import command_line
 from acep_approx.cli.options.matching import BudgetOptions, LearningOptions, ReportOptions
-from acep_approx.cli.options.output import Format, ResultKind, check_folder, format_of, is_folder
+from acep_approx.cli.options.output import Format, ResultKind, format_of, is_folder
 from acep_approx.cli.options.together import refuse
 from acep_approx.cli.runs.page import PageRequest
 from acep_approx.cli.runs.request import RunRequest
 from acep_approx.cli.runs.run import ProgramRun
+from acep_approx.cli.runs.spending import SavingOne, check_budget, home_of
 from acep_approx.cli.summary import say_budget, say_expansion, say_how_read, say_summary, say_unclosed
-from acep_approx.cli.terminal import amount, say
-from acep_approx.errors import UsageError
+from acep_approx.cli.terminal import say
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from acep_approx.api import Query
-    from acep_approx.learning.online import OnlineLearning
-    from acep_approx.results.budgeted import BudgetedRun
     from acep_approx.revisions.request import Revisions
 
-LOG = logging.getLogger("acep_approx.checkpoint")
 SPENDING = (BudgetOptions.panel, LearningOptions.panel, ReportOptions.panel)
 """Panels of options that a run without a budget has not."""
 
@@ -122,10 +117,10 @@ class QueryRun(ProgramRun):
         """What knows how the budget was spent."""
         raise NotImplementedError
 
-    def prepare_saving(self) -> Saving:
+    def prepare_saving(self) -> SavingOne:
         """What saves what is learned; refused where it could not."""
         learning = self.options.learning
-        self._saving = Saving(self.query, home_of(self.request), learning.save_every)
+        self._saving = SavingOne(self.query, home_of(self.request), learning.save_every)
         if learning.save is not None:
             self._saving.check()
         return self._saving
@@ -238,140 +233,3 @@ class PlainRun(QueryRun):
     def write_page(self, page: PageRequest) -> None:
         """Make the page of the matches."""
         page.write(self.matches)
-
-
-# --- a budget, and what is learned on the way ------------------------------------------------------------------------
-
-
-def check_budget(request: RunRequest) -> None:
-    """Refuse options that need a budget, and files that cannot be written, before any work is done.
-
-    Raises
-    ------
-    UsageError
-        ``ACEP-U040``: such an option without ``--budget``; ``ACEP-U049``: one that needs ``--learn`` without it, or
-        nowhere to save to; ``ACEP-U030``: not a budget; ``ACEP-U016``: a folder that is not there; ``ACEP-U018``: a
-        table whose name does not say its format.
-    """
-    spending, learning, reports = request.options.spending, request.options.learning, request.options.reports
-    if spending.budget is None:
-        refuse(request.asked, {"no budget": "--budget"})
-        return
-    if not learning.learn:
-        refuse(request.asked, {"nothing learned": "--learn"})
-    if learning.save_every is not None and home_of(request) is None:
-        raise UsageError("--save-every has nowhere to save to", code="ACEP-U049", hint="name a folder: --save DIR")
-    if not spending.expand:
-        refuse(request.asked, {"nothing expanded": "--expand"})
-    tables = (reports.shed, learning.learn_log)
-    for file in (reports.report, *tables):
-        check_folder(file)
-    spending.check()
-    for table in tables:
-        if table is not None:
-            format_of(table)
-
-
-def home_of(request: RunRequest) -> Path | None:
-    """Where what is learned is saved."""
-    return request.options.learning.save or request.options.spending.history
-
-
-class Saving:
-    """Saves what a run learns, at its end and every so many batches.
-
-    Parameters
-    ----------
-    query : Query
-        The query that is run.
-    home : Path or None
-        Where to; None: nowhere.
-    every : int, optional
-        Batches between two times; default: only at the end.
-
-    Attributes
-    ----------
-    matches : BudgetedRun or None
-        The run; to be set before it begins.
-    folder : Path or None
-        The last version that was written.
-    """
-
-    def __init__(self, query: Query, home: Path | None, every: int | None = None) -> None:
-        self.query, self.home, self.every = query, home, every
-        self.matches: BudgetedRun | None = None
-        self.folder: Path | None = None
-        self._batches = self._saved = self._rescored = 0
-
-    def check(self) -> None:
-        """Refuse a place that cannot be written to, before anything is learned.
-
-        Raises
-        ------
-        HistoryError
-            A history of another query (``ACEP-H002``) or a damaged one (``ACEP-H004``), or something else
-            (``ACEP-H006``).
-        """
-        from acep_approx.training.history_graph import HistoryGraph
-        from history.store import check_free, is_history
-
-        if self.home is None or self.query.plan.registers is None:
-            return
-        if is_history(self.home):
-            HistoryGraph.load(self.home, self.query)
-        else:
-            check_free(self.home)
-
-    def after(self, show: Callable[[int], None]) -> Callable[[int], None]:
-        """What is to be called after each batch: shows how many events are done, and saves if it is time."""
-
-        def done(events: int) -> None:
-            show(events)
-            self._batches += 1
-            is_time = self.every is not None and self._batches % self.every == 0
-            if is_time and self._times > self._rescored:  # else there is nothing new
-                self._save()
-
-        return done
-
-    def finish(self, *, quiet: bool) -> None:
-        """The run has ended: save what it learned, and say where, or why not."""
-        if self._times == 0:
-            text = self._nothing()
-        elif self.home is None:
-            text = "what was learned is not saved: --save DIR keeps it"
-        else:
-            self._save()
-            assert self.folder is not None
-            versions = f", after {amount(self._saved - 1, 'version')} on the way" if self._saved > 1 else ""
-            text = f"what was learned is in {self.folder} (version {int(self.folder.name[1:])}{versions})"
-        if not quiet:
-            say(text)
-
-    @property
-    def _online(self) -> OnlineLearning | None:
-        shedder = self.matches.shedder if self.matches is not None else None
-        return shedder.online if shedder is not None else None
-
-    @property
-    def _times(self) -> int:
-        """How often it was worked out so far what runs are worth."""
-        online = self._online
-        return online.learner.versions if online is not None else 0
-
-    def _save(self) -> None:
-        assert self.matches is not None
-        assert self.home is not None
-        known = self.matches.refreshed(self.query)
-        assert known is not None
-        self.folder = known.save(self.home, new_version=True)
-        LOG.info("what was learned so far is saved in %s", self.folder)
-        self._saved, self._rescored = self._saved + 1, self._times
-
-    def _nothing(self) -> str:
-        online = self._online
-        if online is None:
-            return "there was nothing to learn: where nothing is shed, no partial match needs a value"
-        tests = amount(online.learner.sample_size.rows, "test")
-        saved = "" if self.home is None else ", and nothing saved"
-        return f"nothing was learned{saved}: {tests} seen, and runs were never rescored"

@@ -16,9 +16,9 @@ from acep_approx.cli.no_match import say_silent
 from acep_approx.cli.options.output import SHOWN, Format, check_folder, format_of
 from acep_approx.cli.options.together import RULES, not_with_rules, refuse
 from acep_approx.cli.runs.page import PageRequest
-from acep_approx.cli.runs.query import check_budget
 from acep_approx.cli.runs.request import RunRequest
 from acep_approx.cli.runs.run import ProgramRun
+from acep_approx.cli.runs.spending import SavingMany, check_budget, home_of
 from acep_approx.cli.summary import say_how_read, say_left_out, say_needed, say_unclosed
 from acep_approx.cli.terminal import amount, rows_out, say
 from acep_approx.cli.terminal import tell as print_lines
@@ -58,6 +58,10 @@ class RulesRun(ProgramRun):
         if options.store is None:
             refuse(request.asked, {"rules without a store": "--store"})
         check_budget(request)
+        learning = self.options.learning
+        self._saving = SavingMany(home_of(request), learning.save_every)
+        if learning.save is not None:
+            self._saving.check()
         self.form = self._form()
         if request.is_live and self.form is Format.TABLE:
             self.form = Format.JSONL  # a table is shown at the end
@@ -162,27 +166,31 @@ class RulesRun(ProgramRun):
             tell("MATCHES", lambda: sum(self.found.copy().values()))
             if before["events"] and self._rows_given and not self.request.quiet:
                 say(f"--table plays no role: {options.store} has rows already")
+            if self.options.learning.learn:
+                self._saving.purse = lambda: run.purse
             self._run(run)
             after, self._record = run.counters, run.record(", ".join(self.request.inputs))
-            self._shed = run.shed
+            self._shed, self._learned = run.shed, run.learning()
         self.before = before["events"]
         self.happened = {name: after[name] - before[name] for name in after}
 
     def _spending(self) -> dict[str, Any]:
+        """How the budget is spent, if there is one."""
         spending = self.options.spending
         if spending.budget is None:
             return {}
         first = self.options.rules.shed_rules
-        given = {} if first is None else {"shed": first.value}
-        return {"budget": spending.budget, "log_shed": self.options.reports.shed is not None} | spending.given() | given
+        how = {"log_shed": self.options.reports.shed is not None, "learn": self.options.learning.learn}
+        given = spending.given() | ({} if first is None else {"shed": first.value})
+        return {"budget": spending.budget} | how | given
 
     def _run(self, run: Any) -> None:
         keeps = self.options.rules.store is not None
         for rule, table in run.undelivered.items():
             self.matches(rule, table)
         try:
-            sort = self.options.source.sort
-            for found in run.outputs(self.source, sort=sort, skips=True, on_progress=self.progressed):
+            sort, done = self.options.source.sort, self._saving.after(self.progressed)
+            for found in run.outputs(self.source, sort=sort, skips=True, on_progress=done):
                 self.take(found)
             is_end = not keeps or self.options.rules.finish
             self.take(run.finish(ended=not self.options.source.open_end) if is_end else run.checkpoint())
@@ -307,7 +315,7 @@ class RulesRun(ProgramRun):
         say_silent(self.request, silent, "rule", lambda name: to_text(queries[name]), reasons, source, **how)
 
     def conclude(self) -> None:
-        """Write what is to be written about the budget."""
+        """Write what is to be written about the budget, and save what was learned."""
         if self._record is None:
             return
         from acep_approx.cli.write import write, write_report
@@ -317,6 +325,11 @@ class RulesRun(ProgramRun):
             write_report(self._record, reports.report)
         if reports.shed is not None:
             write([self._shed()], format_of(reports.shed), reports.shed)
+        learning = self.options.learning
+        if learning.learn_log is not None:
+            write([self._learned], format_of(learning.learn_log), learning.learn_log)
+        if learning.learn:
+            self._saving.finish(quiet=self.request.quiet)
 
     # --- the page -------------------------------------------------------------------------------------------------
 

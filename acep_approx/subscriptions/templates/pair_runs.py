@@ -67,6 +67,7 @@ def in_order(*keys: Ints) -> Ints:
 
 
 NUMBER = MARK + "query"
+KEY_BITS = 32
 """The column that says whose result a row is; in the results it is called ``query``."""
 
 
@@ -85,11 +86,30 @@ class PairKeys(KeyCodes):
     added = 0
     """Changes when slots may have got other queries and keys."""
 
+    uses_again = True
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there was no pair yet."""
+        return not self._pairing.slots
+
+    def codes(self, slots: Ints) -> Ints:
+        """Numbers that tell pairs apart: a slot is free as soon as all runs of its pair are gone."""
+        numbers, keys = self._table.numbers[self._pairing.row_of[slots]], self._pairing.key_of[slots]
+        return (numbers << KEY_BITS) ^ keys
+
     def texts(self) -> list[str]:
         """Per slot its query and its key as text."""
-        slots = np.arange(self._pairing.slots)
+        return self.texts_at(np.arange(self._pairing.slots))
+
+    def texts_at(self, slots: Ints) -> list[str]:
+        """The same of some slots."""
         columns = [column.to_pylist() for column in self.values(slots)]
         return [" | ".join(map(str, row)) for row in zip(*columns, strict=True)]
+
+    def text(self, slot: int) -> str:
+        """The same of one."""
+        return self.texts_at(np.array([slot]))[0]
 
     named: tuple[Ints, Ints] | None = None
     """Numbers of queries and slots of keys, where results are numbered: then they stand for slots."""
@@ -429,9 +449,16 @@ class PairRuns:
         if pipeline.engine.makes_links and not self.finds_points:
             at_once = max(pipeline.pieces.size, LINKS_AT_ONCE >> 6)
         for found in self.pairing.find(events, at_once):
-            grouped, pairs = self._grouped(batch, found, places)
+            grouped, pairs = self._grouped(batch, self._in_order(found), places)
             if len(grouped.row):
                 yield grouped, pairs
+
+    def _in_order(self, found: Pairs) -> Pairs:
+        """Inside a budget who comes first gets more: so pairs come in an order that a stop does not change."""
+        if self.shedder is None:
+            return found
+        order = np.argsort(self.pair_keys.codes(found.slot), kind="stable")
+        return Pairs(found.at[order], found.slot[order], found.mask[order])
 
     def _batch(self, batch: StreamBatch, at: Ints, slot: Ints) -> PairBatch:
         return PairBatch(batch, self._table, self.words, at, self.pairing.row_of[slot])
