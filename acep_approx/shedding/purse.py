@@ -36,9 +36,6 @@ FIRST_MOVE, MOST_EVENTS = 256, 4096
 """Events after which parts move for the first time, and then twice as many each time, up to so many."""
 STEPS_AHEAD = 30
 """Moves that are made before the first event, as far as histories know the prices."""
-LEAST_PART = 1 / 32
-"""Of what its own work is entitled to, an engine has so much in any case: a heavy query that finds little takes most of
-the work, and would take most of the budget, too."""
 LEAST_AMOUNT = 1e-9
 """What an engine has at least of a budget: none is nothing."""
 
@@ -291,7 +288,7 @@ class Purse:
 
     def _move(self, accounts: Sequence[Account], needs: Sequence[Need]) -> None:
         sizes = _sizes(accounts)
-        parts = towards_one_price([one.part for one in accounts], needs, sizes, LEAST_PART)
+        parts = towards_one_price([one.part for one in accounts], needs, sizes)
         if self._share is not None:
             parts = at_most(ALMOST_ALL / 100 / self._share, parts, sizes)
         for one, part in zip(accounts, parts.tolist(), strict=True):
