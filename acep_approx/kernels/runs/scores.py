@@ -333,7 +333,7 @@ def left_for_births(shedding: Arena) -> float:
     """Run-steps that may be spent on births now, where these are run-steps."""
     worth = shedding.floats
     if shedding.words[MOST_RUNS] < 0 and worth[PRICE] > 0.0 and worth[RESERVE] >= 0.0:
-        return min(left(worth), max(worth[BIRTH_TOKENS], 0.0))
+        return float(min(left(worth), max(worth[BIRTH_TOKENS], 0.0)))
     return left(worth)
 
 
