@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from acep_approx import HistoryGraph, Query, compile_query
+from acep_approx import HistoryGraph, Matcher, Query, compile_query
 from acep_approx.shedding.promising import MERGES
 from experiments.shedding.heavy import load_heavy
 from experiments.shedding.workloads import Workload
@@ -132,7 +132,10 @@ def measure(workload: Workload, percents: Sequence[int] = BUDGETS, events: int =
     begun = time.process_time()
     nets = [set(net.left) for net in run(query.matcher(**asked), late)]
     exact_seconds = time.process_time() - begun
-    exact_steps = query.match_within(now, "100%", merge=MERGES["points"], audit=0, **unit).record().work
+    exact = Matcher(query.plan, output="points", **unit)
+    exact.push(now)
+    exact.finish()
+    exact_steps = exact.progress.steps
     for percent in percents:
         matcher = query.matcher(budget=f"{percent}%", history=known, **asked)
         begun = time.process_time()

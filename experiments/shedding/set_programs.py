@@ -153,14 +153,14 @@ class Measured:
         whole, self.exact_steps = self.desk.exact(workload.now)
         self.weights = {query.id: query.weight for query in whole.queries if query.part is not None}
         parts = pd.Series([query.part for query in whole.queries if query.part is not None])
-        self.sizes: dict[str, int] = parts.value_counts().to_dict()
+        self.sizes = {str(name): int(number) for name, number in parts.value_counts().items()}
         self.points = _points(found, self.weights)
         self.known = known or self.desk.train(workload.past)
 
     @property
     def steps_per_event(self) -> float:
         """Of the exact run."""
-        return self.exact_steps / len(self.workload.now)
+        return float(self.exact_steps / len(self.workload.now))
 
     def run(self, percents: Iterable[int], ways: Sequence[str] = OTHERS) -> Iterator[SetResult]:
         """Run the set inside each budget, and the others with as many run-steps."""
@@ -179,7 +179,7 @@ class Measured:
     def _otherwise(self, way: str, percent: int, ours: SetRecord) -> BudgetedFound:
         if way == BY_CHANCE:
             granted = ours.allowed / (percent / 100) / len(self.workload.now)
-            how = {"full_work": max(granted, 1e-9), "policy": "random"}
+            how: dict[str, Any] = {"full_work": max(granted, 1e-9), "policy": "random"}
             return self.desk.match_within(self.workload.now, f"{percent}%", **how)
         load = Load(Budget(float(percent), "%"))
         return self.desk.match_by(EqualPurse(load, self.known, way, self.sizes), self.workload.now)
