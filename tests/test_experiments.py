@@ -67,6 +67,15 @@ def test_bench_cells_prints_its_tables(ran: Ran) -> None:
 
 
 @pytest.mark.slow
+def test_rules_inside_a_budget_print_their_tables(ran: Ran) -> None:
+    """No certain match is wrong; why others are not certain is told by rule."""
+    printed = ran("experiments.shedding.rule_programs", "--quick", "--only", "bikes")
+    assert "inside a budget" in printed
+    assert "wanted 30%" in printed
+    assert "half of the work" in ran("experiments.shedding.rule_programs", "--quick", "--only", "bikes", "--causes")
+
+
+@pytest.mark.slow
 def test_bench_revisions_prints_its_table(ran: Ran) -> None:
     """All ways give the same results (asserted inside)."""
     printed = ran("experiments.speed.revisions", "--quick")

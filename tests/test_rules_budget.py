@@ -38,7 +38,7 @@ from tests.rule_runs import found_by
 from tests.rule_worlds import RuleWorld, rule_world
 
 PARTS = 8
-FEW_DOUBTS, FEW_LATE, FEW_WORLDS = 120, 24, 32
+FEW_DOUBTS, FEW_CIRCLES, FEW_LATE, FEW_WORLDS = 120, 56, 24, 32
 """Of a default run."""
 
 # --- against brute force ----------------------------------------------------------------------------------------------
@@ -49,7 +49,7 @@ def test_what_ran_is_exact_but_for_matches_that_did_not_fire_and_what_is_certain
     part: int,
 ) -> None:
     seeds = [(doubt_world, seed) for seed in range(2_000 if FULL else FEW_DOUBTS)]
-    seeds += [(circle_world, seed) for seed in range(1_000 if FULL else FEW_DOUBTS)]
+    seeds += [(circle_world, seed) for seed in range(1_000 if FULL else FEW_CIRCLES)]
     seeds += [(late_world, seed) for seed in range(200 if FULL else FEW_LATE)]
     seeds += [(_any_world, seed) for seed in range(1_000 if FULL else FEW_WORLDS)]
     for make, seed in seeds[part::PARTS]:

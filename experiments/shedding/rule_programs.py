@@ -204,7 +204,10 @@ def matches_of(table: pa.Table) -> set[tuple[Any, ...]]:
 
 
 def at_shed(results: Sequence[Result], shed: float) -> float | None:
-    """The share of certain matches where such a share of the runs is shed: between the budgets that were tried."""
+    """The share of certain matches where such a share of the runs is shed: between the budgets that were tried.
+
+    Where nothing is shed all are.
+    """
     points = sorted({(one.shed, one.certain) for one in results if one.policy == SHARED} | {(0.0, 1.0)})
     if points[-1][0] < shed:
         return None
