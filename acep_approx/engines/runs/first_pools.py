@@ -52,7 +52,7 @@ def can_begin_alone(tables: RunTables) -> bool:
 
 
 class FirstPools:
-    """Keeps the runs of the first places, as an exact run would.
+    """Keeps the runs of the first places, as an exact run would: in memory, a run for each event that began one.
 
     Parameters
     ----------
