@@ -43,11 +43,89 @@ RULE r3 ON PATTERN C e WHERE store.u[e.k].n = 0 WITHIN 0 DO UPDATE u SET n = 0 A
 """Rules in no circle, of which one reads for one event as of another."""
 
 
+SHEDS = """TABLE t (k text, s text DEFAULT 'a', n int DEFAULT 0, KEY (k))
+TABLE u (k text, s text DEFAULT 'a', KEY (k))
+RULE lost ON PATTERN SEQ(A a, B b) WHERE b.x > a.x WITHIN 99 DO UPDATE t SET s = 'c', n = old.n + 1 AT (b.k) END
+"""
+"""Its older runs are shed: of those begun by ``A`` the last stays, which no event here completes."""
+BY_HAND = {
+    "several count": (
+        "RULE see ON PATTERN F f WHERE store.t[f.k].n < 3 WITHIN 0",
+        "A1 A1 A1 A1 A1 A9 Bp5 Fp0",
+    ),
+    "what leads on": (
+        "RULE see ON PATTERN SEQ(D a, F f) WHERE store.t[a.k].s = 'a' WITHIN 99",
+        "A3 A9 Bp5 Dp0 Fp0",
+    ),
+    "an earlier event": (
+        """RULE also ON PATTERN SEQ(A a, C b) WHERE b.x > a.x WITHIN 99 DO UPDATE u SET s = 'b' AT (b.k) END
+        RULE guarded ON PATTERN SEQ(D a, E b) WHERE store.t[a.k].s = 'a' AND store.u[b.k].s = 'a' WITHIN 99
+        DO UPDATE u SET s = 'b' AT (b.k) END
+        RULE see ON PATTERN F f WHERE store.u[f.k].s = 'b' WITHIN 0""",
+        "A3 A9 Bp5 Cp1 Dp0 Ep0 Fp0",
+    ),
+    "another row": (
+        """RULE guarded ON PATTERN E e WHERE store.t[e.k].s = 'a' WITHIN 0 DO UPDATE t SET s = 'b' AT (e.s) END
+        RULE see ON PATTERN F f WHERE store.t[f.k].s != 'a' WITHIN 0""",
+        "A3 A9 Bp5 Bq1 Ep0 Fq0",
+    ),
+    "two that write": (
+        """RULE also ON PATTERN E e WITHIN 0 DO UPDATE t SET s = 'a' AT (e.k) END
+        RULE guarded ON PATTERN E e WHERE store.t[e.k].s = 'a' WITHIN 0 DO UPDATE t SET s = 'b' AT (e.k) END
+        RULE see ON PATTERN F f WHERE store.t[f.k].s != 'a' WITHIN 0""",
+        "A3 A9 Bp5 Ep0 Fp0",
+    ),
+}
+"""Rules and events, by what must be seen: type, key and ``x`` of each; ``s`` is ``q``."""
+
+
+def world_by_hand(name: str) -> RuleWorld:
+    """One of ``BY_HAND``."""
+    rules, events = BY_HAND[name]
+    rows = []
+    for tick, event in enumerate(events.split()):
+        values = (event[0], event[1:-1] or "p", 0, int(event[-1]), 0.5, "q", True)
+        rows.append(dict(zip(ATTRIBUTES, (tick, *values), strict=True)))
+    return RuleWorld(SHEDS + rules, tuple(rows), {}, ())
+
+
 def late_world(seed: int) -> RuleWorld:
     """A stream for rules that read what is in doubt as of earlier events."""
     random = Random(f"late {seed}")
     rows = _stream(random)
     return RuleWorld(LATE, rows, {}, (random.randrange(len(rows)),))
+
+
+LEVELS = ("= 'a'", "= 'b'", "!= 'a'", "!= 'c'", "= 'c'")
+COUNTS = ("< 2", "> 0", "= 1", ">= 3")
+STEPS = ("s = 'a'", "s = 'b'", "s = 'c'", "s = 'b', n = old.n + 1", "n = old.n + 1", "n = 0", "s = 'a', n = old.n - 1")
+
+
+def circle_world(seed: int) -> RuleWorld:
+    """Rules that keep a state: each asks for the level or the number that stands in the row which it writes."""
+    random = Random(f"circle {seed}")
+    rules = [_of_circle(random, number) for number in range(random.choice((3, 4, 5)))]
+    table = "TABLE t (k text, s text DEFAULT 'a', n int DEFAULT 0, KEY (k))"
+    rows = _stream(random)
+    cuts = sorted(random.randrange(len(rows) + 1) for _ in range(random.choice((0, 1, 3))))
+    return RuleWorld("\n".join([table, *rules]), rows, {}, tuple(cuts))
+
+
+def _of_circle(random: Random, number: int) -> str:
+    """A rule of a circle; the first ones have partial matches, of which some are shed."""
+    is_long = number < 2 or random.random() < 0.4
+    first, last = random.choice((("A", "B"), ("A", "C"), ("B", "C"), ("C", "B")))
+    conditions = [random.choice(("b.x > a.x", "b.x >= a.x"))] if is_long else random.choice(([], ["b.x > 1"]))
+    conditions += ["[k]"] if is_long and random.random() < 0.7 else []
+    for event in ("b", "a") if is_long and random.random() < 0.4 else ("b",):
+        column, asked = ("s", LEVELS) if random.random() < 0.65 else ("n", COUNTS)
+        conditions.append(f"store.t[{event}.{random.choice('kks')}].{column} {random.choice(asked)}")
+    pattern = f"SEQ({first} a, {last} b)" if is_long else f"{last} b"
+    each = "FOR EACH POINT\n" if random.random() < 0.5 else ""
+    action = f"UPDATE t SET {random.choice(STEPS)} AT (b.{random.choice('kkks')})"
+    acts = f"\n{each}DO {action} END" if number < 2 or random.random() < 0.7 else ""
+    within = random.choice((3, 6)) if is_long else 0
+    return f"RULE r{number} ON PATTERN {pattern} WHERE {' AND '.join(conditions)} WITHIN {within}{acts}"
 
 
 def _rule(random: Random, number: int) -> str:

@@ -14,6 +14,7 @@ TABLE status (id text, level int DEFAULT 0, KEY (id))
 RULE up ON PATTERN Come a WHERE store.status[a.id].level = 0 WITHIN 1 DO UPDATE status SET level = 1 AT (a.id) END
 RULE tell ON PATTERN Look a WHERE store.status[a.id].level = 1 WITHIN 1 DO CALL badge(a.id) END
 """
+SHEDDING = "RULE rise ON PATTERN SEQ(A a, B b, C c) WHERE b.x > a.x AND c.x > b.x WITHIN 40"
 NASTY = "<script>alert(1)</script>"
 EVENTS = [{"ts": t, "type": "AABC"[t * 7 % 4], "x": t * 13 % 29, "user": f"u{t % 3}{NASTY}"} for t in range(900)]
 QUERY = compile_query("PATTERN SEQ(A a, B b, C c) WHERE b.x > a.x AND c.x > b.x WITHIN 40")
@@ -76,6 +77,11 @@ def afa() -> Afa:
     return Afa(registers={"low": float}).arc("a", "b", "Tick", "t", then={"low": "t.price"}).final("b")
 
 
+def found_within() -> Any:
+    """What a set finds inside a budget."""
+    return desk().match_within(EVENTS[:200], "2 steps/event")
+
+
 OBJECTS = {
     "look": lambda: look(EVENTS),
     "query": lambda: CELLS,
@@ -100,6 +106,9 @@ OBJECTS = {
     "set": desk,
     "empty set": QuerySet,
     "found": lambda: desk().match(EVENTS[:60]),
+    "found within": found_within,
+    "record of a set": lambda: found_within().record(NASTY),
+    "record of rules": lambda: compile_rules(SHEDDING).match_within(EVENTS, "2 steps/event").record,
     "rules": lambda: compile_rules(RULES),
     "rules under way": rule_run,
     "rule output": rule_output,

@@ -268,6 +268,7 @@ def subjects(folder: Path) -> list[Subject]:
     built = lambda: plain().within(5)  # noqa: E731
     machine = lambda: Afa(registers={"n": int}).arc("p", "q", on="A", name="a").final("q")  # noqa: E731
     found = lambda: a_set().match(EVENTS)  # noqa: E731
+    some_found = lambda: a_set().match_within(EVENTS, "2 runs")  # noqa: E731
     ran = lambda: RULES.run(EVENTS)  # noqa: E731
     matches = lambda: QUERY.match(EVENTS)  # noqa: E731
     one = lambda: next(iter(matches()))  # noqa: E731
@@ -371,6 +372,13 @@ def subjects(folder: Path) -> list[Subject]:
         Subject("RuleSet.run", lambda: RULES.run, EVENTS),
         Subject("RuleSet.graph", lambda: RULES.graph),
         Subject("RuleSet.from_state", lambda: RULES.from_state, rule_state),
+        Subject("QuerySet.record", lambda: a_set(budget="2 runs").record),
+        Subject("QuerySet.report", lambda: begun(a_set(budget="2 runs")).report, folder / "report.html"),
+        Subject("BudgetedFound.record", lambda: some_found().record),
+        Subject("BudgetedFound.report", lambda: some_found().report, folder / "report.html"),
+        Subject("RuleRun.record", lambda: begun(RULES.start(budget="2 runs")).record),
+        Subject("RuleRun.report", lambda: begun(RULES.start(budget="2 runs")).report, folder / "report.html"),
+        Subject("RuleOutput.report", lambda: RULES.match_within(EVENTS, "2 runs").report, folder / "report.html"),
         Subject("RuleRun.push", lambda: RULES.start().push, EVENTS),
         Subject("RuleRun.pass_time", lambda: begun(RULES.start()).pass_time, 99),
         Subject("RuleOutput[]", lambda: ran().__getitem__, "q"),
@@ -413,9 +421,9 @@ OF_MACHINES: dict[str, tuple[Any, ...]] = {
 }
 
 
-def a_set() -> QuerySet:
+def a_set(**options: Any) -> QuerySet:
     """Queries, one of which publishes."""
-    made = QuerySet()
+    made = QuerySet(**options)
     made.add(TEXT, id="ab")
     made.add("PATTERN A a WITHIN 5 RETURN a.x AS x PUBLISH P", id="p")
     return made

@@ -10,7 +10,7 @@ from acep_approx.cli.options.together import REFUSED, refuse
 from acep_approx.errors import UsageError
 
 COMMANDS = typer.main.get_command(app).commands
-OPTIONS = {str(option.name) for name in ("run", "check", "train") for option in COMMANDS[name].params}
+OPTIONS = {str(option.name) for name in ("run", "check", "train", "replay") for option in COMMANDS[name].params}
 
 
 @pytest.mark.parametrize("kind", REFUSED)

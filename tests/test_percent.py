@@ -12,6 +12,8 @@ import pytest
 
 from acep_approx import HistoryGraph, Query, compile_query
 from acep_approx.api.matcher import Matcher
+from acep_approx.engines.runs import event_columns
+from acep_approx.engines.runs.expected_work import Correction
 from acep_approx.pages import summary
 from acep_approx.training.pricing import LISTED, POINTED
 from history import HistoryError
@@ -144,4 +146,61 @@ def test_a_run_that_is_taken_up_again_goes_on_alike(text: str, budget: str):
     found = half.push(stream[: EVENTS // 3]).to_pylist()
     again = query.from_state(half.state_bytes(), history=known)
     found += again.push(stream[EVENTS // 3 :]).to_pylist()
+    assert found == expected
+
+
+SHORT = "PATTERN SEQ(A a, B b, C c) WHERE b.x > a.x + 120 AND c.x > b.x WITHIN 150"
+TEXTS = "PATTERN SEQ(A a, B b, C c) WHERE [k] AND b.x > a.x AND b.t <> a.t AND c.x > b.x WITHIN 300"
+
+
+def with_texts(stream: list[dict[str, Any]], kinds: int) -> list[dict[str, Any]]:
+    """The same events, each with one of so many texts."""
+    return [{**row, "t": f"t{17 * number % kinds}"} for number, row in enumerate(stream)]
+
+
+@pytest.mark.parametrize("output", ["points", "counts"])
+def test_where_more_runs_are_merged_than_in_the_past_a_share_follows(output: str, monkeypatch: pytest.MonkeyPatch):
+    """The law knows how many events come, not which of them begin the same run; the pools of first places do."""
+    query, known = learned(SHORT)
+    stream = [{**row, "x": row["x"] // 40 * 40} for row in events(7)]
+    some = query.match_within(stream, "50%", history=known)
+    getattr(some, output)()
+    record, true = some.record(), exact_steps(query, stream, POINTED if output == "points" else LISTED)
+    assert record.full_work is not None
+    assert 0.95 * true <= record.full_work * len(stream) <= 1.5 * true, "it is too much only at the beginning"
+    monkeypatch.setattr(Correction, "end_block", lambda *_: None)
+    getattr(some, output)()
+    by_law = some.record().full_work
+    assert by_law is not None
+    assert by_law * len(stream) > 2 * true, "the law alone is off"
+
+
+@pytest.mark.parametrize("kinds", [3, 5000])
+@pytest.mark.parametrize("output", ["points", "counts"])
+def test_however_the_stream_arrives_the_load_is_the_same(kinds: int, output: str, monkeypatch: pytest.MonkeyPatch):
+    """Cut into batches, saved and taken up again in between, with texts that are forgotten on the way."""
+    monkeypatch.setattr(event_columns, "MANY_TEXTS", 64)
+    query = compile_query(TEXTS, engine="runs")
+    known = HistoryGraph(query).fit(with_texts(events(1), kinds))
+    stream, dice = with_texts(events(2, every=0.7), kinds), random.Random(5)
+    whole, parts = (query.matcher(budget="20%", history=known, output=output) for _ in range(2))
+    expected, found, first = whole.push(stream).to_pylist(), [], 0
+    while first < len(stream):
+        size = dice.choice([1, 37, 700, 2500])
+        found += parts.push(stream[first : first + size]).to_pylist()
+        first += size
+        if dice.random() < 0.3:
+            parts = query.from_state(parts.state_bytes(), history=known)
+    assert found == expected
+    assert parts.record().full_work == pytest.approx(whole.record().full_work, rel=1e-12)
+
+
+def test_columns_may_get_wider_on_the_way():
+    """The runs of first places go on with the others."""
+    query, known = learned(KEYED)
+    stream = events(8)[:4000]
+    wider = [{**row, "x": row["x"] + 0.0} for row in stream]
+    whole, parts = (query.matcher(budget="20%", history=known, output="points") for _ in range(2))
+    expected = whole.push(wider).to_pylist()
+    found = parts.push(stream[:2000]).to_pylist() + parts.push(wider[2000:]).to_pylist()
     assert found == expected

@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from functools import cache
-from random import Random
 from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 import pytest
 
 from acep_approx import HistoryGraph, Query, compile_query
-from acep_approx.engines.runs.worth import DOMINATED, REASONS
+from acep_approx.engines.runs.worth import REASONS
 from acep_approx.results import shed_replay
 from acep_approx.results.shed_replay import in_words
 from acep_approx.shedding import metrics
 from tests.cases import cases
+from tests.shed_equations import check, stream
 from tests.shed_streams import LISTED, world
 
-EQUATION = re.compile(r"\((\S+) - (\S+)\) / (\S+) \* (\S+)(?: / (\d+))? = (\S+)")
 RISING = "PATTERN SEQ(A a, B b, C c) WHERE [k] AND b.x > a.x AND c.x > b.x WITHIN 60"
 MISSING = "PATTERN SEQ(A a, B b, C c, D d) WHERE b.x > a.x AND d.x > c.x WITHIN 40 ERRORS 1"
 QUERIES = {"rising": RISING, "missing": MISSING, "listed": LISTED}
@@ -29,40 +26,12 @@ POLICIES = ("history", "coverage", "scores", "random", "oldest", "most-advanced"
 TRIED = [(budget, policy) for place, budget in enumerate(BUDGETS) for policy in ("history", POLICIES[1 + place])]
 
 
-def stream(seed: int, rows: int = 700) -> list[dict[str, object]]:
-    """Events whose later values are dearer the busier their key is."""
-    dice, now, found = Random(seed), 0, []
-    for _ in range(rows):
-        now += dice.randrange(3)
-        key = dice.choice("ppq")
-        value = dice.randrange(40) + (20 if key == "p" else 0)
-        found.append({"ts": now, "type": dice.choice("AABBCD"), "k": key, "x": value})
-    return found
-
-
 @cache
 def learned(name: str) -> tuple[Query, HistoryGraph]:
     """A query with a history, which nothing changes."""
     query = compile_query(QUERIES[name], engine="runs")
     past = world(3, 400) if name == "listed" else stream(1)
     return query, HistoryGraph(query).fit(past)
-
-
-def check(run: dict[str, Any], words: dict[str, str]) -> bool:
-    """Whether there is an equation; it is one, of the terms that stand above it."""
-    if "score" not in words:
-        assert not {"gain", "price"} & words.keys()
-        return False
-    found = EQUATION.fullmatch(words["score"])
-    assert found is not None, words["score"]
-    gain, covered, cost, coin, beside, score = found.groups()
-    assert [words[name].split(" ")[0].rstrip(":,") for name in ("gain", "covered", "cost", "coin")] == [
-        gain, covered, cost, coin]  # fmt: skip
-    product = (float(gain) - float(covered)) / float(cost) * float(coin) / float(beside or 1)
-    assert f"{product:.4g}" == score == f"{run['score']:.4g}", words["score"]
-    assert (beside is not None) == ("beside" in words) == (run["beside"] == DOMINATED)
-    assert 0 <= run["covered"] <= run["gain"]
-    return True
 
 
 @pytest.mark.parametrize("output", ["matches", "points"])

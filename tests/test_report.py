@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import xml.etree.ElementTree as ET
 from dataclasses import replace
-from html.parser import HTMLParser
 from itertools import pairwise
 
 import numpy as np
@@ -21,6 +20,7 @@ from acep_approx.pages.budget.lines import summary
 from acep_approx.pages.budget.page import report_html, write_report
 from acep_approx.pages.drawing import MOST_PIECES, percent, short, steps, thinned
 from tests.cases import examples
+from tests.html_pages import Page, svgs
 
 SVG = "{http://www.w3.org/2000/svg}"
 NASTY = "</pre><script>alert('x')</script> a < b & c \"d\""
@@ -41,41 +41,6 @@ def record(n: int = 20, text: str = "query", *, is_time: bool = False) -> RunRec
         [HistoryPath((PathStep(text, 0, text), PathStep("a b", 1)), 30, 0.6),
          HistoryPath((PathStep("b", 1),), 20, 0.4)], 4, 5, 6, 0.5,
     )  # fmt: skip
-
-
-class Page(HTMLParser):
-    """Checks that tags are closed in order, and gathers what matters."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__()
-        self.open: list[str] = []
-        self.tags: list[str] = []
-        self.attributes: list[tuple[str, str | None]] = []
-        self.words: list[str] = []
-        self.feed(text)
-        self.close()
-        assert not self.open
-
-    def handle_starttag(self, tag, attrs):
-        self.tags.append(tag)
-        self.attributes += attrs
-        if tag != "meta":
-            self.open.append(tag)
-
-    def handle_startendtag(self, tag, attrs):
-        self.tags.append(tag)
-        self.attributes += attrs
-
-    def handle_endtag(self, tag):
-        assert self.open.pop() == tag
-
-    def handle_data(self, data):
-        if "style" not in self.open:
-            self.words.append(data)
-
-
-def svgs(html: str) -> list[ET.Element]:
-    return [ET.fromstring(text) for text in re.findall(r"<svg.*?</svg>", html, flags=re.DOTALL)]
 
 
 def numbers(picture: ET.Element, tag: str, name: str) -> list[float]:

@@ -16,17 +16,23 @@ import pytest
 
 from acep_approx import RuleHistory, RuleSet, compile_rules
 from acep_approx.errors import DataError, QueryError, UsageError
-from acep_approx.rules.doubt import TableDoubt
+from acep_approx.events.roles import infer_roles
+from acep_approx.kernels.rules.doubt import WRITES_IF
+from acep_approx.rules import unsure
+from acep_approx.rules.compiled import CompiledRule
+from acep_approx.rules.domains import Domain, domains_of
+from acep_approx.rules.doubt import Guard, Marks, TableDoubt
 from acep_approx.rules.firing import Firing
 from acep_approx.rules.lockstep.loop import LockstepStage
-from acep_approx.rules.log import Transactions
+from acep_approx.rules.log import TableLog, Transactions
 from acep_approx.rules.losses import Watch
 from acep_approx.rules.table import TableRows
+from acep_approx.rules.unsure import ALL, Readings, Unsure
 from acep_approx.rules.words import Texts
 from history.errors import HistoryError
 from tests.cases import FULL, cases
-from tests.doubt_worlds import doubt_world, late_world
-from tests.rule_budgets import run_within, way_of, wrong_within
+from tests.doubt_worlds import circle_world, doubt_world, late_world, world_by_hand
+from tests.rule_budgets import Budgeted, run_within, way_of, wrong_within
 from tests.rule_runs import Way as Exact
 from tests.rule_runs import found_by
 from tests.rule_worlds import RuleWorld, rule_world
@@ -43,6 +49,7 @@ def test_what_ran_is_exact_but_for_matches_that_did_not_fire_and_what_is_certain
     part: int,
 ) -> None:
     seeds = [(doubt_world, seed) for seed in range(2_000 if FULL else FEW_DOUBTS)]
+    seeds += [(circle_world, seed) for seed in range(1_000 if FULL else FEW_DOUBTS)]
     seeds += [(late_world, seed) for seed in range(200 if FULL else FEW_LATE)]
     seeds += [(_any_world, seed) for seed in range(1_000 if FULL else FEW_WORLDS)]
     for make, seed in seeds[part::PARTS]:
@@ -62,7 +69,7 @@ Mutant = Callable[[], AbstractContextManager[Any]]
 
 def doubt_is_off() -> AbstractContextManager[Any]:
     """No event is unsure."""
-    return patch.object(Watch, "is_unsure", lambda _self, batch, _rows: np.zeros(len(batch), np.bool_))
+    return patch.object(Watch, "unsure", lambda _self, batch, _rows: Unsure.none(len(batch)))
 
 
 def what_is_not_certain_clears() -> AbstractContextManager[Any]:
@@ -111,6 +118,59 @@ def windows_close_at_once() -> AbstractContextManager[Any]:
     return patch.object(Watch, "_missed_until", lambda *_: None)
 
 
+def conditions_are_asked_of_what_stands_here() -> AbstractContextManager[Any]:
+    """That a condition comes out otherwise for what the exact run may have is not seen."""
+    return patch.object(Domain, "truth", lambda *_: (ALL, ALL))
+
+
+def all_letters_end_matches() -> AbstractContextManager[Any]:
+    """Events that may lead a match on are taken for such as can only end one."""
+    return patch.object(unsure, "_last_letters", lambda rule: frozenset(range(len(rule.plan.letters))))
+
+
+def what_ends_matches_is_in_no_doubt() -> AbstractContextManager[Any]:
+    """Only events that may lead a match on are unsure."""
+    made = Readings.unsure
+
+    def ask(readings: Readings, *given: Any) -> Unsure:
+        found = made(readings, *given)
+        return replace(found, ends=np.zeros_like(found.ends))
+
+    return patch.object(Readings, "unsure", ask)
+
+
+def a_guard_says_all() -> AbstractContextManager[Any]:
+    """That earlier events of a match are unsure is not seen where the last one is."""
+    return patch.object(Watch, "guarded", lambda watch, found: watch._guards(found.end - watch._open[0][0]))
+
+
+def guards_are_of_any_row() -> AbstractContextManager[Any]:
+    """What is read of one row is taken for a value of the row that is written."""
+    write = Watch.may_be_written
+
+    def anywhere(watch: Watch, one: Any, of: Any, rows: Any, guard: Any = None) -> None:
+        write(watch, one, of, rows, guard if guard is None or rows is None else replace(guard, rows=rows))
+
+    return patch.object(Watch, "may_be_written", anywhere)
+
+
+def guards_hold_where_several_write() -> AbstractContextManager[Any]:
+    """What else may write a row in the same transaction is passed over."""
+
+    def keep(marks: Marks) -> Marks:
+        names = np.stack((marks.of.place, marks.of.tick, marks.of.start, marks.row))
+        group = np.unique(names, axis=1, return_inverse=True)[1].reshape(-1)
+        is_if = marks.what == WRITES_IF
+        return marks.take(np.flatnonzero(is_if | ~Marks._runs(is_if, marks.statement, group)))
+
+    return patch.object(Marks, "that_matter", keep)
+
+
+def all_act_once() -> AbstractContextManager[Any]:
+    """That several matches of an event count up several times is forgotten."""
+    return patch.object(CompiledRule, "acts_once", True)
+
+
 MUTANTS: dict[Mutant, tuple[int, ...]] = {
     doubt_is_off: (61, 79),
     what_is_not_certain_clears: (61,),
@@ -118,14 +178,41 @@ MUTANTS: dict[Mutant, tuple[int, ...]] = {
     shadows_end_early: (273,),
     nothing_is_missed: (2, 59),
     windows_close_at_once: (146, 225),
+    conditions_are_asked_of_what_stands_here: (61, 89),
 }
 """Each with seeds of which one at least shows it."""
+
+
+BY_HAND: dict[str, Mutant] = {
+    "several count": all_act_once,
+    "what leads on": all_letters_end_matches,
+    "an earlier event": a_guard_says_all,
+    "another row": guards_are_of_any_row,
+    "two that write": guards_hold_where_several_write,
+}
+"""By the world that shows it."""
+
+
+@pytest.mark.parametrize("name", BY_HAND)
+def test_what_is_wrong_is_noticed_in_worlds_by_hand(name: str) -> None:
+    world, way = world_by_hand(name), Budgeted("1 runs")
+    found = run_within(world, way)
+    assert not wrong_within(world, way)
+    assert not found.matches["see"][0]["certain"]
+    with BY_HAND[name]():
+        assert wrong_within(world, way)
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.__name__)
 def test_what_is_wrong_is_noticed(mutant: Mutant) -> None:
     with mutant():
         worlds = {seed: doubt_world(seed) for seed in MUTANTS[mutant]}
+        assert any(wrong_within(world, way_of(seed, world)) for seed, world in worlds.items())
+
+
+def test_last_events_that_are_taken_for_certain_are_noticed() -> None:
+    with what_ends_matches_is_in_no_doubt():
+        worlds = {seed: circle_world(seed) for seed in (5, 40)}
         assert any(wrong_within(world, way_of(seed, world)) for seed, world in worlds.items())
 
 
@@ -147,7 +234,9 @@ def test_what_is_computed_from_what_is_in_doubt_is_in_doubt() -> None:
     """)
     rows = TableRows(rules.file.tables[0], Texts())
     assert rows.row_of([pa.array(["p"])]).tolist() == [0]
-    doubt = TableDoubt(rows, rules.program.writes["t"])
+    schema = pa.schema({"ts": pa.int64(), "type": pa.string(), "k": pa.string(), "x": pa.int64()})
+    programs = rules.program.programs(schema, infer_roles(schema))
+    doubt = TableDoubt(TableLog(rows, programs["t"]), rules.program.writes["t"], [None, None])
 
     def at(event: int) -> Transactions:
         return Transactions.of_events(np.array([event]), np.array([event]))
@@ -182,6 +271,68 @@ def test_what_is_computed_from_what_is_in_doubt_is_in_doubt() -> None:
     assert [seen(event) for event in range(1, 23, 2)] == wanted
     doubt.fold()
     assert seen(30) == "m"
+
+
+def test_which_values_the_exact_run_may_have() -> None:
+    rules = compile_rules("""
+    TABLE t (k text, s text DEFAULT 'a', n int DEFAULT 0, KEY (k))
+    RULE r ON PATTERN A a WHERE store.t[a.k].n < 2 WITHIN 0 DO
+      UPDATE t SET s = 'b' AT (a.k); UPDATE t SET s = 'c' AT (a.k); UPDATE t SET n = old.n + 1 AT (a.k);
+      UPDATE t SET n = old.n + 1 AT (a.k); UPDATE t SET n = 1 AT (a.k); DELETE t AT (a.k) END
+    """)
+    rows = TableRows(rules.file.tables[0], Texts())
+    assert rows.row_of([pa.array(["p"])]).tolist() == [0]
+    schema = pa.schema({"ts": pa.int64(), "type": pa.string(), "k": pa.string(), "x": pa.int64()})
+    domains = domains_of(rules.file, rules.program.rules)["t"]
+    assert [one and one.values for one in domains] == [(None, "a", "b", "c"), (None, -2, -1, 0, 1, 2, 3, 4)]
+    b, c, count, count_once, set_1, delete = range(6)
+    log = TableLog(rows, rules.program.programs(schema, infer_roles(schema))["t"])
+    doubt = TableDoubt(log, rules.program.writes["t"], domains, [count_once])
+
+    def at(event: int) -> Transactions:
+        return Transactions.of_events(np.array([event]), np.array([event]))
+
+    def may_be(column: str, event: int) -> list[Any]:
+        domain = domains[["s", "n"].index(column)]
+        assert domain is not None
+        worlds = int(doubt.possible(column, ROW, at(event))[0])
+        known = [value for n, value in enumerate(domain.values) if worlds >> n & 1]
+        return [*known, *(["more"] if domain.is_range and worlds & domain.above else [])]
+
+    doubt.may_be_written(at(0), ROW, b)
+    doubt.is_written_if(at(2), ROW, c, Guard("s", np.array([2])))  # where it was 'a'
+    doubt.may_be_written(at(4), ROW, b)
+    doubt.is_written(at(6), ROW, c, 0, ROW, 0)
+    assert [may_be("s", event) for event in (1, 3, 5, 7)] == [["a", "b"], ["b", "c"], ["b", "c"], []]
+    doubt.may_be_written(at(8), ROW, count_once)
+    doubt.may_be_written(at(10), ROW, count_once)
+    doubt.is_written(at(12), ROW, count, 0, ROW, 0)
+    assert [may_be("n", event) for event in (9, 11, 13)] == [[0, 1], [0, 1, 2], [1, 2, 3]]
+    doubt.may_be_written(at(14), ROW, count)
+    doubt.is_written(at(16), ROW, set_1, 0, ROW, 0)
+    doubt.may_be_written(at(18), ROW, delete)  # here nothing was written, so 0 is what stands there
+    assert [may_be("n", event) for event in (15, 17, 19)] == [[1, 2, 3, 4, "more"], [], [0]]
+    doubt.may_be_written(at(20), ROW, b)  # the same again: two may write it now, so neither is just where it was 'a'
+    doubt.is_written_if(at(20), ROW, c, Guard("s", np.array([2])))
+    assert may_be("s", 21) == ["a", "b", "c"]
+
+
+def test_in_circles_doubt_ends() -> None:
+    rules = compile_rules("""
+    TABLE light (k text, s text DEFAULT 'green', KEY (k))
+    RULE red ON PATTERN SEQ(A a, A b) WHERE [k] AND b.x > a.x + 30 AND store.light[b.k].s = 'green' WITHIN 6
+    FOR EACH POINT DO UPDATE light SET s = 'red' AT (b.k) END
+    RULE green ON PATTERN SEQ(A a, B b) WHERE [k] AND b.x > a.x AND store.light[b.k].s = 'red' WITHIN 6
+    FOR EACH POINT DO UPDATE light SET s = 'green' AT (b.k) END
+    """)
+    events = stream(2_000)
+    out, exact = rules.match_within(events, "2 steps/event", audit=0, policy="random"), rules.run(events)
+    assert out.record.runs_shed > 100
+    assert out.record.certain is not None
+    assert out.record.certain > 0.5
+    for name in ("red", "green"):
+        certain = out[name].filter(out[name]["certain"])["row"].to_pylist()
+        assert {*certain} <= {*exact[name]["row"].to_pylist()}
 
 
 ROW = np.zeros(1, np.int64)

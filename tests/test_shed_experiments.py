@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
-from acep_approx import compile_query
+from acep_approx import HistoryGraph, compile_query
 from acep_approx.api.matcher import Matcher
 from acep_approx.query.parser import parse
+from experiments.shedding import percent
 from experiments.shedding.comparators import LEAST_COST, POLICIES, SLOTS, chain, parts, vertices
 from experiments.shedding.heavy import HEAVY, HEAVY_REAL, heavy_workloads, load_heavy
 from experiments.shedding.metrics import Answer, bundles, exact, precision, recalls, recalls_of_points
@@ -331,3 +333,18 @@ def test_parts_are_those_of_the_scheme() -> None:
     known = SCHEME.encode(trace.place[trace.birth], 0, trace.remaining, trace.since)
     assert (vertices(SCHEME).part[known] == parts(trace, SCHEME)).all()
     assert (vertices(SCHEME).place[known] == trace.place[trace.birth]).all()
+
+
+# --- percent -----------------------------------------------------------------------------------------------------
+
+
+def test_a_percentage_is_spent_on_a_generated_workload() -> None:
+    """Of both outputs; a line of the table tells where it is not."""
+    some = load("DS1-sum", 1, 24_000)
+    query = compile_query(some.query, engine="runs")
+    found = list(percent.measure(some, HistoryGraph(query).fit(some.train), query, [10, 50]))
+    assert [(one.output, one.percent) for one in found] == list(product(("points", "counts"), (10, 50)))
+    assert all(one.is_right and 0.9 < one.stated < 1.1 and one.spent < one.stated + 0.01 for one in found)
+    assert found[0].exact < found[2].exact
+    table = percent.table_of([*found, replace(found[0], workload="other", spent=1.2)], [10, 50])
+    assert [str(cell).endswith("!") for cell in table.columns[5].cells] == [False, False, True]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,7 +16,7 @@ from acep_approx.errors import DataError, UsageError
 
 if TYPE_CHECKING:
     from acep_approx.budget.set_ledger import SetRecord
-    from acep_approx.results.budgeted_set import BudgetedFound
+    from acep_approx.results.budgeted_set import BudgetedFound, SetSpending
     from acep_approx.shedding.purse import Purse
     from acep_approx.subscriptions.members import Member
     from acep_approx.subscriptions.results import Found
@@ -88,6 +88,7 @@ class BudgetedSet:
     _running: Running
     _matched: Running | None = None  # what ``match`` or ``batches`` ran last
     _seconds = 0.0
+    _inputs: Sequence[Path] = ()  # files that were read last
 
     if TYPE_CHECKING:
 
@@ -154,13 +155,12 @@ class BudgetedSet:
         return self._within(self._running.fresh(made), events, reading)
 
     def _within(self, running: Running, events: Any, reading: dict[str, Any]) -> BudgetedFound:
-        from acep_approx.results.budgeted_set import BudgetedFound, record_of, shed_of
+        from acep_approx.results.budgeted_set import BudgetedFound, SetSpending
 
         begun = time.perf_counter()
         check_budget(running)
         found = self._notified(running, chain.from_iterable(self._batches(running, events, **reading)))
-        seconds = time.perf_counter() - begun
-        return BudgetedFound.with_record(found, lambda: record_of(running, seconds), lambda: shed_of(running))
+        return BudgetedFound.with_record(found, SetSpending(running, time.perf_counter() - begun, self._inputs))
 
     def _fresh(self) -> Running:
         """The same queries before any event, with a budget of their own if the set has one."""
@@ -227,7 +227,8 @@ class BudgetedSet:
             pass
         return purse.learned(gap, on_progress or (lambda _what, _share: None))
 
-    def record(self) -> SetRecord:
+    @checked
+    def record(self, source: str = "") -> SetRecord:
         """What a set that was made with a budget did: see ``BudgetedFound.record``.
 
         It is about what was pushed, or, where nothing was, about the last ``match`` or ``batches``.
@@ -237,9 +238,7 @@ class BudgetedSet:
         UsageError
             ``ACEP-U040``: it has none.
         """
-        from acep_approx.results.budgeted_set import record_of
-
-        return record_of(self._told_of("record()"), self._seconds)
+        return self.spending.record(source)
 
     def shed(self) -> pa.Table:
         """The runs that were shed, one row each, where ``log_shed=True`` was given; of the same as ``record``.
@@ -249,14 +248,31 @@ class BudgetedSet:
         UsageError
             ``ACEP-U039``: it was not; ``ACEP-U040``: there is no budget.
         """
-        from acep_approx.results.budgeted_set import shed_of
+        return self.spending.shed()
 
-        return shed_of(self._told_of("shed()"))
+    @checked
+    def report(self, path: str | Path, source: str = "") -> None:
+        """Write the record as one self-contained HTML page.
 
-    def _told_of(self, what: str) -> Running:
+        Raises
+        ------
+        UsageError
+            ``ACEP-U040``: there is no budget; ``ACEP-U012``, ``ACEP-U013``: it cannot be written there.
+        """
+        self.spending.report(path, source)
+
+    @property
+    def spending(self) -> SetSpending:
+        """What tells how the budget was spent (``ACEP-U040``: there is none)."""
+        from acep_approx.results.budgeted_set import SetSpending
+
+        return SetSpending(self._told_of, self._seconds, self._inputs)
+
+    @property
+    def _told_of(self) -> Running:
         if self._running.load is None:
             raise UsageError(
-                f"{what} is about a load budget, and this set has none",
+                "there is no load budget to tell of: this set has none",
                 code="ACEP-U040",
                 hint="make the set with one: QuerySet(budget='20%', ...), or call match_within(events, '20%')",
             )

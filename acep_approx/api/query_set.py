@@ -513,6 +513,7 @@ class QuerySet(BudgetedSet, SavedSet, OrderedRun):
         if waits and reading.get("late") is not None:
             reading["on_late"] = "skip"
         source = self._stamped(open_source(events, **{"time": running.wanted["time"]} | reading))
+        self._inputs = source.paths
         some: list[tuple[Member, pa.Table]] = []
         is_over = False
 

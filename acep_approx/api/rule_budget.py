@@ -3,24 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from types import NoneType
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
-from acep_approx.budget.audit import RecallEstimate
+from acep_approx.arguments import checked
+from acep_approx.arrays import Ints
 from acep_approx.budget.budget import Budget, refuse_without
+from acep_approx.budget.rules_ledger import Doubt, RuleShare, RulesRecord
+from acep_approx.diagrams.fragments import never_raises
 from acep_approx.errors import DataError, UsageError, expect
 from acep_approx.events.stream import EventBatch
+from acep_approx.matching.pipeline import Pipeline
 from acep_approx.planning.compiled import CompiledQuery
 from acep_approx.ranges import COUNT, number_in
+from acep_approx.results.budgeted_set import logged_by, shared_record, shed_table_of, write_page_of
+from acep_approx.results.match import named
+from acep_approx.results.rules import without_budget
 from acep_approx.rules.compiled import CompiledRule
-from acep_approx.rules.losses import cells_read
+from acep_approx.rules.graph import cell_words
+from acep_approx.rules.losses import Taint, cells_read
 from acep_approx.rules.program import Program
+from acep_approx.rules.runner import Runner
 from acep_approx.shedding.load import Load, full_work_unknown
-from acep_approx.shedding.purse import Purse
+from acep_approx.shedding.purse import LoggedShed, Purse
 from acep_approx.shedding.shedder import Shedder
 from acep_approx.training.histories import Histories
 from acep_approx.training.history_graph import HistoryGraph
@@ -32,8 +43,12 @@ PROTECTED = 1000.0
 WAYS_TO_SHED = ("protect", "alike")
 HOW = ("policy", "audit", "seed", "full_work")
 """What a load says beside the budget."""
-SPENDING = ("history", *HOW, "shed")
+SPENDING = ("history", *HOW, "shed", "log_shed")
 """Arguments that say how a budget is spent."""
+
+
+def _of_rule(number: int, slots: Ints) -> Ints:
+    return np.full(len(slots), number)
 
 
 def sheds(rule: CompiledRule) -> bool:
@@ -41,77 +56,14 @@ def sheds(rule: CompiledRule) -> bool:
     return rule.plan.registers is not None
 
 
-@dataclass(frozen=True)
-class RuleShare:
-    """What one rule did inside a budget.
+class ShownRulesRecord(RulesRecord):
+    """A record that draws itself in a notebook."""
 
-    Attributes
-    ----------
-    name : str
-    sheds : bool
-        False: it is answered without runs, and sheds nothing.
-    worth : float
-        What a match of it counts.
-    protected : bool
-        Whether it gets of the budget what it needs before others do.
-    work, allowed, live, runs_shed, untested : int
-        Run-steps done and allowed, live runs, runs shed, and tests left out.
-    matches, certain : int
-        Rows of its results, and those called certain.
-    recall : RecallEstimate or None
-        Of its match points, with the tables as they stood in this run; None without an audit.
-    """
+    @never_raises
+    def _repr_html_(self) -> str:
+        from acep_approx.results.views import shared_view
 
-    name: str
-    sheds: bool
-    worth: float
-    protected: bool
-    work: int = 0
-    allowed: int = 0
-    live: int = 0
-    runs_shed: int = 0
-    untested: int = 0
-    matches: int = 0
-    certain: int = 0
-    recall: RecallEstimate | None = None
-
-
-@dataclass(frozen=True)
-class RulesRecord:
-    """What rules did inside a budget.
-
-    Attributes
-    ----------
-    budget, policy : str
-    events : int
-    work, allowed : int
-        Run-steps done and allowed, of all rules together.
-    rules : tuple of RuleShare
-        In the order of the file.
-    """
-
-    budget: str
-    policy: str
-    events: int
-    work: int
-    allowed: int
-    rules: tuple[RuleShare, ...]
-
-    @property
-    def runs_shed(self) -> int:
-        """Runs shed, of all rules."""
-        return sum(one.runs_shed for one in self.rules)
-
-    @property
-    def certain(self) -> float | None:
-        """Share of the matches that are certain; None where there are none."""
-        matches = sum(one.matches for one in self.rules)
-        return sum(one.certain for one in self.rules) / matches if matches else None
-
-    def __repr__(self) -> str:
-        share = "" if self.certain is None else f", {self.certain:.0%} of the matches are certain"
-        work = f"{self.work:,} of {self.allowed:,} run-steps, {self.runs_shed:,} runs shed"
-        return f"<RulesRecord under a budget of {self.budget}: {work}{share}>"
+        return shared_view(self)
 
 
 class RuleSpending:
@@ -158,7 +110,7 @@ class RuleSpending:
     def begin(self, program: Program) -> dict[int, Shedder]:
         """Begin a run: the shedders of the rules that shed, by number."""
         self.purse = Purse(self.load, Histories(self.histories))
-        self.program = program
+        self.program, self._taint = program, Taint.of(program.graph)
         self._found = {rule.name: [0, 0] for rule in program.rules}
         self._protected = self._to_spare(program)
         self._made = {}
@@ -210,18 +162,44 @@ class RuleSpending:
         """What the run was begun with, as JSON."""
         load = self.load
         own = {name: getattr(load, name) for name in HOW}
-        return {**own, "budget": str(load.budget), "shed": self.shed, "has_history": bool(self.histories)}
+        own |= {"shed": self.shed, "has_history": bool(self.histories), "log_shed": load.logs_shed}
+        return {**own, "budget": str(load.budget)}
 
     # --- what came of it ----------------------------------------------------------------------------------------
 
-    def record(self, events: int) -> RulesRecord:
+    def take_log(self, pipelines: Mapping[int, Pipeline]) -> None:
+        """Take what was written down of runs that were shed, while their keys are known."""
+        for number, shedder in self._made.items() if self.load.logs_shed else ():
+            self.purse.take_log(shedder, pipelines[number], partial(_of_rule, number))
+
+    def shed_runs(self) -> pa.Table:
+        """The runs that were shed, one row each, with their rule (``ACEP-U039``: they were not written down)."""
+        return shed_table_of(self._begun, "rule", lambda number: self.program.rules[number].name)
+
+    def logged(self, rule: str) -> list[LoggedShed]:
+        """The runs of a rule that were shed.
+
+        Raises
+        ------
+        UsageError
+            ``ACEP-U039``: they were not written down.
+        UnknownNameError
+            ``ACEP-U160``: there is no such rule.
+        """
+        number = named({one.name: one.number for one in self.program.rules}, rule, "rule")
+        return [one for one in logged_by(self._begun) if (one.whose == number).any()]
+
+    @property
+    def _begun(self) -> Purse:
+        return self.purse if hasattr(self, "purse") else Purse(self.load)
+
+    def record(self, events: int, source: str = "", *, is_time: bool = False) -> RulesRecord:
         """What the rules did so far."""
-        if not hasattr(self, "purse"):
-            return RulesRecord(str(self.load.budget), self._policy, events, 0, 0, ())
-        where = self.purse.piece() if self._made else None
-        shares = tuple(self._share(rule) for rule in self.program.rules)
-        work, allowed = (0, 0) if where is None else (where.work, where.bound)
-        return RulesRecord(str(self.load.budget), self._policy, events, work, allowed, shares)
+        told = shared_record(self._begun) | {"policy": self._policy, "source": source, "is_time": is_time}
+        *before, last = told["pieces"]
+        told |= {"pieces": [*before, replace(last, events=events)]}
+        rules = self.program.rules if hasattr(self, "purse") else ()
+        return ShownRulesRecord(**told, rules=tuple(map(self._share, rules)))
 
     @property
     def _policy(self) -> str:
@@ -231,6 +209,7 @@ class RuleSpending:
         matches, certain = self._found[rule.name]
         protected = rule.number in self._protected and sheds(rule)
         share = RuleShare(rule.name, sheds(rule), rule.rule.worth, protected, matches=matches, certain=certain)
+        share = replace(share, doubts=self._doubts(rule))
         shedder = self._made.get(rule.number)
         if shedder is None or not shedder.metrics.pieces:
             return share
@@ -244,6 +223,65 @@ class RuleSpending:
             untested=shedder.arena.untested,
             recall=shedder.recall(),
         )
+
+
+    def _doubts(self, rule: CompiledRule) -> tuple[Doubt, ...]:
+        """What a rule reads that rules write which may have missed matches."""
+        graph, names = self.program.graph, [one.name for one in self.program.rules]
+        by_writers: dict[tuple[int, ...], list[str]] = {}
+        for cell in sorted(cells_read(rule, graph) & self._taint.cells, reverse=True):  # columns before the rows
+            writers = tuple(sorted(graph.writers_of({cell}) & self._taint.rules))
+            by_writers.setdefault(writers, []).append(cell_words(cell))
+        return tuple(Doubt(" and ".join(what), [names[n] for n in some]) for some, what in by_writers.items())
+
+
+class SpendingRun:
+    """The part of ``RuleRun`` that is about load budgets."""
+
+    _runner: Runner
+
+    def record(self, source: str = "") -> RulesRecord | None:
+        """What was done inside a load budget: work against the bound, what each rule shed, and how much is certain.
+
+        None without a budget. ``source`` is the name of the input, for people.
+        """
+        if self._runner.execution.spending is None:
+            return None
+        execution = self._runner.execution
+        is_time = execution.bound is not None and execution.bound.is_time
+        return self.spending.record(execution.counters.events, source, is_time=is_time)
+
+    @property
+    def spending(self) -> RuleSpending:
+        """How the load budget is spent (``ACEP-U040``: there is none)."""
+        spending = self._runner.execution.spending
+        if not isinstance(spending, RuleSpending):
+            raise without_budget("what was shed")
+        return spending
+
+    def shed(self) -> pa.Table:
+        """The partial matches that were dropped, one row each, with the ``rule``; see ``BudgetedMatches.shed``.
+
+        Raises
+        ------
+        UsageError
+            ``ACEP-U039``: they were not asked for with ``log_shed=True``; ``ACEP-U040``: there is no budget.
+        """
+        return self.spending.shed_runs()
+
+    @checked
+    def report(self, path: str | Path, source: str = "") -> None:
+        """Write ``record()`` as one self-contained HTML page.
+
+        Raises
+        ------
+        UsageError
+            ``ACEP-U040``: there is no budget; ``ACEP-U012``: it cannot be written.
+        """
+        record = self.record(source)
+        if record is None:
+            raise without_budget("report()")
+        write_page_of(record, path)
 
 
 Known = Mapping[str, HistoryGraph] | str | Path | None
@@ -264,7 +302,8 @@ def spending_of(program: Program, budget: str | float | Budget | None, more: dic
         return None
     history, shed = given.pop("history", None), given.pop("shed", "protect")
     expect("shed", shed, str, ", ".join(WAYS_TO_SHED))
-    made = RuleSpending(Load(Budget.parse(budget), **given), known_of(history, program), shed)
+    logs = bool(given.pop("log_shed", False))
+    made = RuleSpending(Load(Budget.parse(budget), logs_shed=logs, **given), known_of(history, program), shed)
     made.check(program)
     return made
 
@@ -301,5 +340,5 @@ def taken_up(program: Program, options: dict[str, Any] | None, history: Known) -
             code="ACEP-D048",
             hint="give the history too: from_state(state, history=...); a later version of it will do",
         )
-    how = {name: options[name] for name in HOW}
+    how = {name: options[name] for name in HOW} | {"logs_shed": options.get("log_shed", False)}
     return RuleSpending(Load(Budget.parse(options["budget"]), **how), known_of(history, program), options["shed"])

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import time as clock
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from numbers import Integral
 from os import PathLike
 from pathlib import Path
@@ -11,7 +13,7 @@ from typing import Any, NoReturn, Self
 
 import pyarrow as pa
 
-from acep_approx.api.rule_budget import RuleSpending, RulesRecord, spending_of, taken_up
+from acep_approx.api.rule_budget import SpendingRun, spending_of, taken_up
 from acep_approx.arguments import LATENESS, Refusals, checked
 from acep_approx.budget.budget import Budget
 from acep_approx.diagrams.fragments import never_raises
@@ -55,7 +57,7 @@ REFUSED = Refusals(
 )
 
 
-class RuleRun(OrderedRun):
+class RuleRun(SpendingRun, OrderedRun):
     """Rules under way; made by ``RuleSet.start``.
 
     Attributes
@@ -121,15 +123,6 @@ class RuleRun(OrderedRun):
         and DELETE that found no row.
         """
         return vars(self._runner.execution.counters).copy()
-
-    def record(self) -> RulesRecord | None:
-        """What was done inside a load budget: work against the bound, what each rule shed, and how much is certain.
-
-        None without a budget.
-        """
-        execution = self._runner.execution
-        spending = execution.spending
-        return spending.record(execution.counters.events) if isinstance(spending, RuleSpending) else None
 
     def push(self, events: Any) -> RuleOutput:
         """Run more events.
@@ -458,8 +451,9 @@ class RuleSet:
         budget : str or Budget, optional
             How much work all rules together may do: as for ``Query.match_within``. Then results have a column
             ``certain``: TRUE says that the match is in the exact answer. With it go ``history`` (a ``RuleHistory``, or
-            the path of one), ``policy``, ``audit``, ``seed``, ``full_work``, and ``shed``: with "protect", the default,
-            rules that write what some rule reads get first what they need; with "alike" all are alike.
+            the path of one), ``policy``, ``audit``, ``seed``, ``full_work``, ``log_shed``, and ``shed``: with
+            "protect", the default, rules that write what some rule reads get first what they need; with "alike" all
+            are alike.
         on_malformed, rejects
             What happens to rows that are pushed and have no time that can be used: as for ``Query.matcher``.
         watermark, source, sequence, idle : optional
@@ -561,14 +555,17 @@ class RuleSet:
         RuleOutput
             Of all events; ``output.store`` are the tables at the end.
         """
+        begun = clock.perf_counter()
         with self.start(**starting) as run:
             how: dict[str, Any] = {"time": starting.get("time")} | dict(reading or {})
             source = open_source(events, **how)
             before = [RuleOutput(Outcome(run.undelivered, {}, NO_CALLS), run.store)] if run.undelivered else []
             outputs = [*run.outputs(source, sort=sort, skips=True, on_progress=on_progress)]
             found = run.joined([*before, *outputs, run.finish(ended=ended)])
-            found.record = run.record()
-            return found
+            record = run.record()
+            if record is not None:
+                record = replace(record, seconds=clock.perf_counter() - begun)
+            return found.with_record(record, run.shed, source.paths)
 
     def explain(self) -> str:
         """How the rules are run: which wait for which, which are run in turn, and why."""
@@ -619,12 +616,14 @@ class RuleSet:
         budget
             As for ``start``.
         **options
-            As for ``run`` and ``start``: ``history``, ``policy``, ``audit``, ``seed``, ``full_work``, ``shed``.
+            As for ``run`` and ``start``: ``history``, ``policy``, ``audit``, ``seed``, ``full_work``, ``log_shed``,
+            ``shed``.
 
         Returns
         -------
         RuleOutput
-            Its tables of matches have a column ``certain``; ``output.record`` says what was done.
+            Its tables of matches have a column ``certain``; ``output.record`` says what was done,
+            ``output.report(path)`` as a page, and ``output.shed()`` what was dropped.
 
         Examples
         --------

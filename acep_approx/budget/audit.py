@@ -148,6 +148,10 @@ MOST_LOST = 0.1
 """Share of the cells that may have been given up for want of budget where there is an estimate."""
 
 
+NOTHING = 0.95
+"""An interval that is so wide says nothing about recall."""
+
+
 @dataclass(frozen=True)
 class RecallEstimate:
     """Estimated share of all match points that the policy finds by itself.
@@ -193,6 +197,12 @@ class RecallEstimate:
     def is_certain(self) -> bool:
         """Whether nothing was missed for certain."""
         return self.low == 1
+
+    @property
+    def tells(self) -> bool:
+        """Whether there is an estimate, and an interval that says something about it."""
+        is_known = self.recall is not None and self.low is not None and self.high is not None
+        return is_known and (self.high or 0.0) - (self.low or 0.0) < NOTHING
 
     @property
     def total(self) -> int | None:

@@ -350,8 +350,51 @@ class HistoryPath:
     share: float
 
 
+class SpentRecord:
+    """What the records of all runs inside a budget have in common: where they stood at the end."""
+
+    budget: str
+    pieces: Sequence[Piece]
+    begin: int | None
+    is_time: bool
+    seconds: float | None
+    full_work: float | None
+    past_work: float | None
+    exact_seconds: float | None = None
+
+    @property
+    def is_light(self) -> bool:
+        """Whether the exact run is known to be so little work that no budget can save time."""
+        return self.full_work is not None and self.full_work < LIGHT
+
+    @property
+    def events(self) -> int:
+        """Events matched."""
+        return self.pieces[-1].events if self.pieces else 0
+
+    @property
+    def work(self) -> int:
+        """Run-steps done."""
+        return self.pieces[-1].work if self.pieces else 0
+
+    @property
+    def allowed(self) -> int:
+        """Run-steps that were allowed."""
+        return self.pieces[-1].bound if self.pieces else 0
+
+    @property
+    def found(self) -> int:
+        """Match points found."""
+        return self.pieces[-1].points if self.pieces else 0
+
+    @property
+    def shed_runs(self) -> int:
+        """Runs shed, for whatever reason."""
+        return self.pieces[-1].shed if self.pieces else 0
+
+
 @dataclass(frozen=True)
-class RunRecord:
+class RunRecord(SpentRecord):
     """One run under a budget, as the report shows it.
 
     Attributes
@@ -429,31 +472,6 @@ class RunRecord:
         work = f"{self.work:,} of {self.allowed:,} run-steps, {self.shed_runs:,} runs shed"
         of = f" of {self.source}" if self.source else ""
         return f"<RunRecord{of} under a budget of {self.budget}: {work}, {self.found:,} match points>"
-
-    @property
-    def is_light(self) -> bool:
-        """Whether the exact run is known to be so little work that no budget can save time."""
-        return self.full_work is not None and self.full_work < LIGHT
-
-    @property
-    def events(self) -> int:
-        """Events matched."""
-        return self.pieces[-1].events if self.pieces else 0
-
-    @property
-    def work(self) -> int:
-        """Run-steps done."""
-        return self.pieces[-1].work if self.pieces else 0
-
-    @property
-    def allowed(self) -> int:
-        """Run-steps that were allowed."""
-        return self.pieces[-1].bound if self.pieces else 0
-
-    @property
-    def found(self) -> int:
-        """Match points found; ``point_ticks`` may be the latest of them only."""
-        return self.pieces[-1].points if self.pieces else 0
 
     @property
     def shed_runs(self) -> int:

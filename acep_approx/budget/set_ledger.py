@@ -1,15 +1,16 @@
-"""What a set of queries under one budget writes down about itself: plain data, for the terminal and tables.
+"""What queries, or rules, that share one budget write down about themselves: plain data, for pages, terminals, tables.
 
 Nothing heavy is imported.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from abc import abstractmethod
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
-from acep_approx.budget.ledger import Piece, Shed
+from acep_approx.budget.ledger import Piece, Shed, SpentRecord
 
 if TYPE_CHECKING:
     from acep_approx.budget.audit import RecallEstimate
@@ -64,8 +65,8 @@ class QueryRecord:
 
 
 @dataclass(frozen=True)
-class SetRecord:
-    """What a set of queries did under one budget.
+class SharedRecord(SpentRecord):
+    """What came of one budget that several engines share.
 
     Attributes
     ----------
@@ -73,43 +74,99 @@ class SetRecord:
         As the user wrote it.
     policy : str
     seed : int
-    piece : Piece
-        Where all engines together stand, with those that have left.
+    pieces : sequence of Piece
+        Where all engines together stood, with those that have left; there is a last one, which is now.
     parts : sequence of PartRecord
         The engines that shed, those with most work first.
-    queries : sequence of QueryRecord
-        In the order in which they were added.
-    seconds : float
+    seconds : float, optional
         How long the run took.
+    begin : int, optional
+        Tick of the first event.
+    is_time : bool
+        Whether ticks are microseconds since 1970.
+    full_work, past_work : float, optional
+        Run-steps per event of the exact run of all engines, as far as known; and what it took in the past, where that
+        is what is expected of the events that came.
+    audit_work : int, optional
+        Run-steps that the audit took; None where they are not told apart.
+    source : str
+        Name of the input, for people.
     """
+
+    things: ClassVar[tuple[str, str]] = "query", "queries"
+    """What shares the budget, for people: one, and several."""
 
     budget: str
     policy: str
     seed: int
-    piece: Piece
+    pieces: Sequence[Piece] = field(default=(), repr=False, compare=False)  # a state does not keep those before it
     parts: Sequence[PartRecord] = field(default=(), repr=False)
+    seconds: float | None = field(default=None, compare=False)
+    begin: int | None = None
+    is_time: bool = False
+    full_work: float | None = None
+    past_work: float | None = None
+    audit_work: int | None = None
+    source: str = ""
+
+    @property
+    def piece(self) -> Piece:
+        """Where all engines together stand."""
+        return self.pieces[-1]
+
+    @property
+    @abstractmethod
+    def estimates(self) -> Sequence[tuple[str, RecallEstimate | None]]:
+        """The name of each query or rule that may miss something, with what is known of its recall."""
+
+    @property
+    @abstractmethod
+    def exact(self) -> list[str]:
+        """The names of those that are answered exactly: nothing of them is shed, and their work is not counted."""
+
+    @abstractmethod
+    def rows(self) -> list[dict[str, object]]:
+        """A row for each of them, for ``pandas.DataFrame`` or ``pyarrow.Table.from_pylist``."""
+
+    @property
+    def recall(self) -> tuple[float | None, float | None, float | None]:
+        """Estimated share of the match points that were found, over all parts, and between which it lies.
+
+        Each is None where that of some part cannot be told.
+        """
+        return self._recall("recall"), self._recall("low"), self._recall("high")
+
+    def _recall(self, which: str) -> float | None:
+        total = 0.0
+        for part in self.parts:
+            known = part.recall
+            is_told = known is not None and (known.tells or known.is_certain or which != "recall")
+            share = getattr(known, which) if is_told else None
+            if share is None and part.piece.shed == 0:
+                share = 1.0
+            if share is None or (share == 0 and part.piece.points):
+                return None
+            total += part.piece.points / share if part.piece.points else 0.0
+        found = sum(part.piece.points for part in self.parts)
+        return found / total if total else None
+
+
+@dataclass(frozen=True)
+class SetRecord(SharedRecord):
+    """What a set of queries did under one budget; see ``SharedRecord``.
+
+    Attributes
+    ----------
+    queries : sequence of QueryRecord
+        In the order in which they were added.
+    """
+
     queries: Sequence[QueryRecord] = field(default=(), repr=False)
-    seconds: float = 0.0
 
     @property
-    def work(self) -> int:
-        """Run-steps done, in all."""
-        return self.piece.work
-
-    @property
-    def allowed(self) -> int:
-        """Run-steps that were allowed, in all."""
-        return self.piece.bound
-
-    @property
-    def found(self) -> int:
-        """Match points that the engines have found which shed."""
-        return self.piece.points
-
-    @property
-    def shed_runs(self) -> int:
-        """Runs shed, for whatever reason."""
-        return self.piece.shed
+    def estimates(self) -> Sequence[tuple[str, RecallEstimate | None]]:
+        """The id of each query that may miss something, with what is known of its recall."""
+        return [(query.id, query.recall) for query in self.queries if query.part is not None]
 
     @property
     def exact(self) -> list[str]:
@@ -118,9 +175,8 @@ class SetRecord:
 
     def worst(self, most: int = 5) -> list[QueryRecord]:
         """The queries that miss most, as far as enough of them was audited."""
-        known = [(query.recall.recall, place) for place, query in enumerate(self.queries) if query.recall is not None]
-        order = sorted((recall, place) for recall, place in known if recall is not None)
-        return [self.queries[place] for _, place in order[:most]]
+        by_id = {query.id: query for query in self.queries}
+        return [by_id[id_] for id_, _ in worst(self.estimates, most)]
 
     def rows(self) -> list[dict[str, object]]:
         """A row for each query, for ``pandas.DataFrame`` or ``pyarrow.Table.from_pylist``.
@@ -136,31 +192,42 @@ class SetRecord:
             known = query.recall
             row: dict[str, object] = {"query": query.id, "engine": query.part, "weight": query.weight}
             row["found"] = query.found
-            row |= {name: None if known is None else getattr(known, name) for name in ("recall", "low", "high")}
-            found.append(row | {"audited": 0 if known is None else known.points})
+            found.append(row | recall_columns(known))
         return found
-
-    @property
-    def recall(self) -> tuple[float | None, float | None, float | None]:
-        """Estimated share of the match points that were found, over all parts, and between which it lies.
-
-        Each is None where that of some part cannot be told.
-        """
-        return self._recall("recall"), self._recall("low"), self._recall("high")
-
-    def _recall(self, which: str) -> float | None:
-        total = 0.0
-        for part in self.parts:
-            share = None if part.recall is None else getattr(part.recall, which)
-            if share is None and part.piece.shed == 0:
-                share = 1.0
-            if share is None or (share == 0 and part.piece.points):
-                return None
-            total += part.piece.points / share if part.piece.points else 0.0
-        found = sum(part.piece.points for part in self.parts)
-        return found / total if total else None
 
     def __repr__(self) -> str:
         work = f"{self.work:,} of {self.allowed:,} run-steps, {self.shed_runs:,} runs shed"
         parts = f"{len(self.parts):,} engine{'s' * (len(self.parts) != 1)} of {len(self.queries):,} queries"
         return f"<SetRecord of {parts} under a budget of {self.budget}: {work}, {self.found:,} match points>"
+
+
+ENOUGH = 0.6
+"""An interval that is wider says too little to call a query one of the worst."""
+
+
+def worst(
+    known: Iterable[tuple[str, RecallEstimate | None]], most: int | None = None
+) -> list[tuple[str, RecallEstimate]]:
+    """Those that miss most, as far as enough of them was audited: of equal ones the first.
+
+    Examples
+    --------
+    >>> from acep_approx.budget import RecallEstimate
+    >>> some = {name: RecallEstimate(share, 0.1, 0.6, 9, 9) for name, share in (("a", 0.5), ("b", 0.2), ("c", None))}
+    >>> [name for name, _ in worst(some.items())]
+    ['b', 'a']
+    """
+    told = [
+        (one.recall or 0.0, place, name, one)
+        for place, (name, one) in enumerate(known)
+        if one is not None and one.tells and (one.high or 0.0) - (one.low or 0.0) <= ENOUGH
+    ]
+    return [(name, one) for _, _, name, one in sorted(told, key=lambda of: of[:2])[:most]]
+
+
+def recall_columns(known: RecallEstimate | None) -> dict[str, object]:
+    """What is known of a recall, as columns of a row."""
+    found: dict[str, object] = {
+        name: None if known is None else getattr(known, name) for name in ("recall", "low", "high")
+    }
+    return found | {"audited": 0 if known is None else known.points}

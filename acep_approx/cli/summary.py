@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from acep_approx.budget.set_ledger import SetRecord
+    from acep_approx.budget.set_ledger import SetRecord, SharedRecord
     from acep_approx.cli.write import Results
     from acep_approx.events.reading.malformed import MalformedRows
     from acep_approx.events.source import Source
@@ -184,9 +184,18 @@ def say_expansion(beyond: Expansion) -> None:
         say(f"expanded: {beyond.steps:,} run-steps outside of the budget, {again}")
 
 
+def say_needed(record: SharedRecord) -> None:
+    """Say which load was meant, as far as it is known."""
+    if record.full_work is not None:
+        from acep_approx.pages.budget.lines import need_words
+
+        say(f"exact run: {need_words(record)}")
+
+
 def say_budget_of_set(record: SetRecord) -> None:
     """Say what the budget of a set was spent on, and which of its queries miss most."""
     allowed = f" of {record.allowed:,}" if record.allowed != record.work else ""
+    say_needed(record)
     say(f"budget of {record.budget} for all queries, policy {record.policy}, seed {record.seed}")
     say(f"{record.work:,}{allowed} run-steps, {amount(record.shed_runs, 'run')} shed")
     low, high = record.recall[1:]

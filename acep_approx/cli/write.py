@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Self
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from acep_approx.cli.options.output import COMPRESSED_FILES, Format
+from acep_approx.cli.options.output import COMPRESSED_FILES, SUFFIXES, Format, format_of
 from acep_approx.cli.terminal import rows_out, tell
 from acep_approx.events.counts import AT_LEAST, is_at_least, said
 from acep_approx.events.reading.widening import stacked
@@ -29,6 +29,7 @@ from acep_approx.events.writing.tables import (
 )
 
 if TYPE_CHECKING:
+    from acep_approx.budget.set_ledger import SharedRecord
     from acep_approx.matching.tracing.compressed import Compressed
 
 LONGEST_LIST = 5
@@ -158,6 +159,22 @@ class _TextRows:
         for start in range(0, table.num_rows, ROWS):
             self._sink.write(self._lines(table.slice(start, ROWS)))
         self._sink.flush()
+
+
+def write_report(record: SharedRecord, path: Path) -> None:
+    """Write what came of a budget that queries, or rules, share: as a page, or as a table if the name says so.
+
+    Raises
+    ------
+    UsageError
+        ``ACEP-U012``: the file cannot be written.
+    """
+    from acep_approx.pages.budget.shared import write_shared_report
+
+    if not path.suffix or path.suffix.lower() not in SUFFIXES:
+        write_shared_report(record, path)
+        return
+    write([pa.Table.from_pylist(record.rows())], format_of(path), path)
 
 
 class RowsFiles:

@@ -5,7 +5,7 @@ What shares it stands above (``shedding.purse``), as it knows of histories.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Protocol
 
 from acep_approx.arrays import Floats, Ints
@@ -74,5 +74,8 @@ class SharedLoad(Protocol):
     def finish(self) -> None:
         """The stream has ended."""
 
-    def take_log(self, shedder: Any, pipeline: Pipeline) -> None:
-        """Take what was written down of runs that were shed, while their keys are known."""
+    def take_log(self, shedder: Any, pipeline: Pipeline, whose: Callable[[Ints], Ints]) -> None:
+        """Take what was written down of runs that were shed; ``whose`` gives the numbers of the queries of key slots.
+
+        To be called while their keys are known.
+        """

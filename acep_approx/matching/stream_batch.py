@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -19,6 +19,8 @@ from acep_approx.events.time import tick_unit, ticks
 from acep_approx.events.usable_rows import check_begun
 from acep_approx.kernels.runs.vm import NULL
 from acep_approx.query.syntax import Attribute, Expression
+
+Column = TypeVar("Column", Ints, Bools)
 
 
 class Together(Protocol):
@@ -147,7 +149,11 @@ class StreamBatch(EventBatch):
         """The column of an attribute."""
         return self.computed.column(name)
 
-    def here(self, column: Ints) -> Ints:
+    def values(self, name: str) -> pa.Array:
+        """The column of an attribute, of these events alone."""
+        return self.computed.column(name).slice(self._first, len(self))
+
+    def here(self, column: Column) -> Column:
         """Of an array of the whole batch the part of these events."""
         return column[self._first : self._first + len(self)]
 

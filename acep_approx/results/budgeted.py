@@ -205,6 +205,8 @@ class BudgetedRun:
     progress: Any
     seconds = 0.0
     """How long the run took so far."""
+    weight = 1.0
+    """What a match point counts for, beside those of others: nobody shares the budget."""
 
     @property
     def window(self) -> int:

@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
 
 import pyarrow as pa
 
 from acep_approx.arguments import checked
 from acep_approx.diagrams.fragments import first_rows, never_raises, tables_view, view
+from acep_approx.errors import UsageError
 from acep_approx.events.writing.tables import to_pandas
+from acep_approx.results.budgeted_set import write_page_of
 from acep_approx.results.match import named
 from acep_approx.rules.execution import Outcome
 from acep_approx.rules.table import TableRows
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from acep_approx.budget.rules_ledger import RulesRecord
 
 
 @dataclass(frozen=True)
@@ -66,7 +71,9 @@ class RuleOutput(Mapping[str, pa.Table]):
         Of a whole run inside a load budget: what was done.
     """
 
-    record: Any = None
+    record: RulesRecord | None = None
+    _shed: Callable[[], pa.Table] | None = None
+    _inputs: Sequence[Path] = ()
 
     def __init__(self, outcome: Outcome, store: StoreView) -> None:
         self.outcome = outcome
@@ -84,6 +91,45 @@ class RuleOutput(Mapping[str, pa.Table]):
     def __len__(self) -> int:
         return len(self.outcome.matches)
 
+    def with_record(self, record: RulesRecord | None, shed: Callable[[], pa.Table], inputs: Sequence[Path]) -> Self:
+        """Let it tell of the whole run: what was done inside a budget, what was shed, and which files were read."""
+        self.record, self._shed, self._inputs = record, shed, inputs
+        return self
+
+    def shed(self) -> pa.Table:
+        """The partial matches that were dropped, one row each, with the ``rule``; see ``BudgetedMatches.shed``.
+
+        Raises
+        ------
+        UsageError
+            ``ACEP-U039``: they were not asked for with ``log_shed=True``; ``ACEP-U040``: it is not of a whole run
+            inside a load budget.
+        """
+        if self.record is None or self._shed is None:
+            raise without_budget("shed()")
+        return self._shed()
+
+    @checked
+    def report(self, path: str | Path, source: str = "") -> None:
+        """Write the record of a whole run as one self-contained HTML page.
+
+        Parameters
+        ----------
+        path : str or Path
+            Where to; a file there is replaced.
+        source : str
+            Name of the input, for people.
+
+        Raises
+        ------
+        UsageError
+            ``ACEP-U040``: it is not of a whole run inside a load budget; ``ACEP-U012``: it cannot be written;
+            ``ACEP-U013``: over a file that was read.
+        """
+        if self.record is None:
+            raise without_budget("report()")
+        write_page_of(replace(self.record, source=source), path, self._inputs)
+
     @never_raises
     def _repr_html_(self) -> str:
         calls = (("calls", self.calls),) if self.calls.num_rows else ()
@@ -92,6 +138,15 @@ class RuleOutput(Mapping[str, pa.Table]):
     def __repr__(self) -> str:
         matches = ", ".join(f"{rule}: {table.num_rows:,}" for rule, table in self.items())
         return f"<RuleOutput of {matches or 'no events'}>"
+
+
+def without_budget(what: str) -> UsageError:
+    """The error that something is about a load budget that rules have not (``ACEP-U040``)."""
+    return UsageError(
+        f"{what} is about a load budget, and there is none",
+        code="ACEP-U040",
+        hint="give one: rules.match_within(events, '20%'), or rules.start(budget='20%')",
+    )
 
 
 class TableView:

@@ -22,6 +22,7 @@ from acep_approx.events.writing.tables import gathered_table
 from acep_approx.matching.outputs.kinds import MATCHES, POINTS
 from acep_approx.pages.budget.charts import load
 from acep_approx.pages.budget.lines import need_words, recall_words, spent
+from acep_approx.pages.budget.shared import numbers
 from acep_approx.pages.code import code
 from acep_approx.pages.drawing import percent
 from acep_approx.pages.shell import part_of_page
@@ -30,7 +31,8 @@ from acep_approx.timeline.picture import svg
 from acep_approx.visible import escape
 
 if TYPE_CHECKING:
-    from acep_approx.budget.ledger import RunRecord
+    from acep_approx.budget.ledger import RunRecord, SpentRecord
+    from acep_approx.budget.set_ledger import SharedRecord
 
 
 FIRST = 10
@@ -179,14 +181,23 @@ def record_view(record: RunRecord) -> str:
     estimate = record.recall
     found = "unknown" if estimate is None or estimate.recall is None else percent(estimate.recall)
     recall = (found, f"estimated recall: {recall_words(estimate).removeprefix('unknown: ')}")
+    return _spent_view(record, record.source, f"{record.bound}; ", [recall, *spent(record)])
+
+
+def shared_view(record: SharedRecord) -> str:
+    """The same of a budget that queries, or rules, share."""
+    return _spent_view(record, record.source, "", numbers(record))
+
+
+def _spent_view(record: SpentRecord, source: str, bound: str, known: list[tuple[str, str]]) -> str:
     drawing = f'<div class="wide">{_scrolls(load(record))}</div>' if record.pieces else ""
     rules = re.findall(r"\.chart[^{}]*\{[^{}]*\}", part_of_page("page.css"))  # about pictures with a frame
     style = "".join(f".acep-view {rule}" for rule in rules)
-    of = f"{record.source} under" if record.source else "A run under"
+    of = f"{source} under" if source else "A run under"
     return view(
         title(f"{of} a budget of {record.budget}"),
-        soft(f"{record.bound}; exact run: {need_words(record)}"),
-        tiles([recall, *spent(record)]),
+        soft(f"{bound}exact run: {need_words(record)}"),
+        tiles(known),
         f"<style>{style}</style>{drawing}" if drawing else soft("There were no events."),
     )
 

@@ -30,6 +30,7 @@ from acep_approx.query.rules.syntax import OLD, Assign, Holds, Rule, Table, Writ
 from acep_approx.query.shape import atoms, conjuncts, kleene_variables, passing_less, replaced, variables, walk
 from acep_approx.query.syntax import (
     Aggregate,
+    Atom,
     Attribute,
     Binary,
     Expression,
@@ -142,6 +143,11 @@ class CompiledRule:
             return False
         said = [node for write in self.writes for part in (*write.key, *write.sets) for node in walk(_value_of(part))]
         return all(self.is_of_last(leaf) and not is_old(leaf) for leaf in said if isinstance(leaf, Leaf))
+
+    @property
+    def acts_once(self) -> bool:
+        """Whether no event makes it act twice."""
+        return self.rule.each == "point" or isinstance(self.plan.query.pattern, Atom)
 
     @property
     def is_late(self) -> bool:

@@ -179,10 +179,15 @@ class Bound:
     fitting: pa.Schema = field(default_factory=lambda: pa.schema([]))  # of the last batch, whose types are known
 
     @property
+    def is_time(self) -> bool:
+        """Whether ticks are microseconds since 1970."""
+        return any(pipeline.is_time for pipeline in self.pipelines.values())
+
+    @property
     def times(self) -> pa.DataType:
         """The type in which results show ticks: timestamps, or whole numbers."""
-        is_time = any(pipeline.is_time for pipeline in self.pipelines.values())
-        return shown_type(self.schema.field(self.roles.time).type, self.roles.time_format) if is_time else pa.int64()
+        type_ = self.schema.field(self.roles.time).type
+        return shown_type(type_, self.roles.time_format) if self.is_time else pa.int64()
 
 
 class RuleExecution:
@@ -252,7 +257,9 @@ class RuleExecution:
             firing.shows_certain = self.spending is not None
         losses = None
         if self.spending is not None:
-            losses = Losses(program.graph, self.tables, program.writes, self.spending.begin(program))
+            losses = Losses(program, logs, self.spending.begin(program))
+            for firing in firings.values():
+                firing.doubts = losses.doubts
         around = Surroundings(program, firings, logs, TableArena(), self.bind_by, losses)
         stages: list[AnyStage] = []
         detectors: list[Detector] = []
@@ -308,6 +315,8 @@ class RuleExecution:
             if self.on_reads is not None:
                 self._tell_reads(bound, batch, self.on_reads)
             outcome = self._outcome(found, moment.last_tick)
+        if self.spending is not None:
+            self.spending.take_log(bound.pipelines)
         self.counters.events += len(batch)
         return outcome
 
@@ -390,11 +399,13 @@ class RuleExecution:
         if failed := [one for calls in found.calls if (one := calls.first_failed)]:
             raise _first(failed)
         names, times = [rule.name for rule in self.program.rules], self.bound.times
+        doubts = {} if self.bound.losses is None else self.bound.losses.doubts
+        for doubt in doubts.values():
+            doubt.settle()
         folded = {name: log.fold() for name, log in self.bound.logs.items() if log.has_writes}
         last = {}
         if self.keeps_last:
             last = {n: rows.written(folded[n].row if n in folded else NO_ROWS) for n, rows in self.tables.items()}
-        doubts = {} if self.bound.losses is None else self.bound.losses.doubts
         for doubt in doubts.values():
             doubt.fold()
         for name, log in self.bound.logs.items():

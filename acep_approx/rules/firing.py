@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -237,6 +237,12 @@ class Judge(Protocol):
     def is_open_at(self, rows: Ints) -> Bools:
         """Whether a match may be missed at some of the last events."""
 
+    def guarded(self, found: Matched) -> Any:
+        """Where matches that are not certain are there but for what their last event reads, and for which values."""
+
+    def may_be_written(self, one: Statement, of: Transactions, rows: Ints | None, guard: Any = None) -> None:
+        """A statement may have been run by the exact run alone, or here alone."""
+
 
 class Firing:
     """Runs the actions of one rule.
@@ -370,10 +376,12 @@ class Firing:
 
     def _leave_in_doubt(self, found: Matched, values: Values, at: Ints) -> None:
         """What matches write that are not certain is in doubt: it may be done here alone, or by the exact run alone."""
-        for one in self.statements if len(at) else ():
-            if (doubt := self.doubts.get(one.write.table)) is not None:
-                of, rows = found.of.take(at), self.row_of(one, values.take(at))
-                doubt.may_be_written(of, rows, one.number, is_same=self.rule.is_same)
+        if self.judge is None or not len(at):
+            return
+        some, guard = values.take(at), self.judge.guarded(found.take(at))
+        for one in self.statements:
+            if one.write.table in self.doubts:
+                self.judge.may_be_written(one, found.of.take(at), self.row_of(one, some), guard)
 
     # --- conditions -------------------------------------------------------------------------------------------
 

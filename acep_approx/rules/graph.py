@@ -136,6 +136,18 @@ class RuleGraph:
         return [stage for _, stage in sorted(found, key=lambda one: one[0])]
 
 
+def cell_words(one: Cell) -> str:
+    """A cell for people: a column of a table, or the rows that there are.
+
+    Examples
+    --------
+    >>> cell_words(("shops", "rises")), cell_words(("shops", PRESENCE))
+    ('shops.rises', 'the rows of shops')
+    """
+    table, column = one
+    return f"the rows of {table}" if column == PRESENCE else f"{table}.{column}"
+
+
 def cell(read: ReadColumn | Read) -> Cell:
     """What a read asks for."""
     return read.table, read.column or PRESENCE

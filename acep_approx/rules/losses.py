@@ -8,7 +8,7 @@ begin a match of the exact run, or lead one on, so it casts a shadow as well; an
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -26,18 +26,18 @@ from acep_approx.kernels.rules.doubt import Seen, follow
 from acep_approx.kernels.runs.pools import NEVER
 from acep_approx.matching.pipeline import Pipeline
 from acep_approx.matching.stream_batch import StreamBatch
-from acep_approx.query.rules.syntax import Write
 from acep_approx.query.shape import negated_variables, passing_less
-from acep_approx.query.syntax import Read
+from acep_approx.query.syntax import Atom, Read
 from acep_approx.ranges import HIGHEST, LOWEST, TICK, Range
 from acep_approx.rules.compiled import CompiledRule, ReadColumn
-from acep_approx.rules.doubt import NO_PLACE, TableDoubt
-from acep_approx.rules.firing import Firing, OfBatch, OfEvents
+from acep_approx.rules.domains import domains_of
+from acep_approx.rules.doubt import NO_PLACE, Guard, TableDoubt
+from acep_approx.rules.firing import Firing, OfBatch, OfEvents, Statement
 from acep_approx.rules.graph import Cell, RuleGraph, cell
-from acep_approx.rules.log import Transactions, places_of_events
+from acep_approx.rules.log import TableLog, Transactions, places_of_events
 from acep_approx.rules.matched import LEAF, Matched
 from acep_approx.rules.program import Program
-from acep_approx.rules.table import TableRows
+from acep_approx.rules.unsure import Readings, Unsure, is_of
 
 NO_ROWS = np.zeros(0, np.int64)
 ALWAYS = -1
@@ -85,7 +85,7 @@ def _table_and_column(one: Cell) -> tuple[str, str | None]:
 
 
 @dataclass
-class Unsure:
+class UnsureEvents:
     """Events that read what was in doubt, in order: key slots, rows in the stream, ticks."""
 
     slot: Ints = field(default_factory=lambda: NO_ROWS)
@@ -117,6 +117,14 @@ class Unsure:
         return np.where((at >= 0) & (of[found] == asked), self.tick[found], NEVER)
 
 
+@dataclass(frozen=True)
+class Guarded:
+    """For which values of which row a rule acts at some events, as bits; 0: something else matters, too."""
+
+    values: Ints
+    rows: Ints
+
+
 class Watch:
     """What a rule may have missed so far, and which of its matches are certain.
 
@@ -145,20 +153,23 @@ class Watch:
         if arena is not None:
             arena.notes_lost = True
         self._doubts = doubts
-        self.reads = [read for read in rule.reads if read.table in doubts]
-        self._types = {read: rule.types_reading(read) for read in self.reads}
+        self.readings = Readings(rule, doubts)
         self._late = {read.table for read in rule.late_reads} & doubts.keys()
         self.writes = [one for one in firing.statements if one.write.table in doubts]
-        self._chooses = not query.selection.is_all or (bool(self.reads) and query.at_start)
+        self._chooses = not query.selection.is_all or (bool(self.readings.reads) and query.at_start)
         self._passes_all = passing_less(query) is None and not negated_variables(query.pattern) and not rule.is_late
         is_always = self._chooses or rule.plan.is_count_window
         self._window = ALWAYS if is_always else pipeline.window
         self._ends = {letter.type for n, letter in enumerate(rule.plan.letters) if rule.last_letters >> n & 1}
         self._shadow, self._first = NO_ROWS, NO_ROWS
-        self._unsure = Unsure()
+        self._unsure = UnsureEvents()
         self._open = NO_ROWS, np.zeros(0, np.bool_)  # of the last events: rows, whether something may be missed there
+        self._last = Unsure.none(0)  # of the last events
         self._slots = NO_ROWS
-        if self._window == ALWAYS or arena is not None or self.reads:
+        is_told = rule.rule.when is None and not rule.late and rule.is_same and self._window != ALWAYS
+        self._guard = self.readings.guard if is_told else None
+        self._is_alone = isinstance(query.pattern, Atom)
+        if self._window == ALWAYS or arena is not None or self.readings.reads:
             pipeline.lost_from = self.shadows
 
     # --- events ------------------------------------------------------------------------------------------------
@@ -175,38 +186,17 @@ class Watch:
             self._shadow = extended(self._shadow, 2 * wanted, NEVER)
             self._first = extended(self._first, 2 * wanted, NO_PLACE)
 
-    def may_be_unsure(self, batch: StreamBatch) -> Bools:
-        """The events of which something that is read, and may be in doubt, plays a role."""
-        found = np.zeros(len(batch), np.bool_)
-        for types in self._types.values():
-            found |= self._is_of(types, batch)
-        return found
-
-    def is_unsure(self, batch: StreamBatch, rows: Mapping[str, Ints]) -> Bools:
-        """The events that read something in doubt which plays a role; ``rows`` are what they name, by read."""
-        found = np.zeros(len(batch), np.bool_)
-        of = transactions_of(batch)
-        for read, types in self._types.items():
-            at = np.flatnonzero(self._is_of(types, batch) & (rows[read.name] >= 0))
-            if len(at):
-                found[at] |= self._doubts[read.table].read(read.column, rows[read.name][at], of.take(at))
-        return found
-
-    @staticmethod
-    def _is_of(types: Collection[str | None], batch: StreamBatch) -> Bools:
-        if None in types:
-            return np.ones(len(batch), np.bool_)
-        names, codes = batch.computed.truths.types
-        wanted: Bools = np.array([*(name in types for name in names), False])[batch.here(codes)]
-        return wanted
+    def unsure(self, batch: StreamBatch, rows: Mapping[str, Ints]) -> Unsure:
+        """Of which events something in doubt matters; ``rows`` are what they name, by read. Before they are run."""
+        return self.readings.unsure(batch, rows, transactions_of(batch))
 
     def may_complete(self, batch: StreamBatch, classes: Ints, unsure: Bools) -> Bools:
         """The events that may be the last of a match, here or in the exact run."""
         completes = np.array([bool(mask & self.rule.last_letters) for mask in self.pipeline.preparer.classes])
         found: Bools = completes[classes]
-        return found | (unsure & self._is_of(self._ends, batch)) if unsure.any() else found
+        return found | (unsure & is_of(self._ends, batch)) if unsure.any() else found
 
-    def take(self, batch: StreamBatch, classes: Ints, unsure: Bools, of: OfBatch) -> None:
+    def take(self, batch: StreamBatch, classes: Ints, some: Unsure, of: OfBatch) -> None:
         """Events were run: note what may be missed from here on, and what missed matches may have written."""
         self._fit()
         rows = batch.first_row + np.arange(len(batch))
@@ -215,16 +205,18 @@ class Watch:
             at, start = self._arena.take_lost()
             lost[at - batch.first_row] = start
         slots = batch.slots(self.pipeline.preparer.key_columns)
-        unsure = unsure & (slots >= 0)
+        unsure = some.any & (slots >= 0)
+        leads = unsure if self._window == ALWAYS or self.rule.is_late else some.leads & (slots >= 0)
         is_open = np.zeros(len(batch), np.bool_)
         ticks = np.require(batch.ticks, requirements="W")
         ends = np.zeros(len(batch), np.bool_)
         if self.rule.ending_letters and self._window != ALWAYS:
             masks = self.pipeline.preparer.classes
             ends = np.array([bool(mask & self.rule.ending_letters) for mask in masks])[classes] & ~unsure
-        follow(Seen(slots, ticks, rows, lost, unsure, ends), self._window, NEVER, self._shadow, self._first, is_open)
-        self._open, self._slots = (rows, is_open), slots
-        at = np.flatnonzero(unsure)
+        follow(Seen(slots, ticks, rows, lost, leads, ends), self._window, NEVER, self._shadow, self._first, is_open)
+        is_open |= unsure
+        self._open, self._slots, self._last = (rows, is_open), slots, some
+        at = np.flatnonzero(leads)
         self._unsure.add(slots[at], rows[at], ticks[at])
         if self._window != ALWAYS:
             self._unsure.forget(int(ticks[0]) - 3 * self._window - 1)
@@ -241,8 +233,37 @@ class Watch:
         transactions = transactions_of(batch).take(at)
         for one in self.writes if len(at) else ():
             rows = self.firing.row_of(one, OfEvents(of, at)) if self.rule.names_row(one.write) else None
-            doubt = self._doubts[one.write.table]
-            doubt.may_be_written(transactions, rows, one.number, is_same=self.rule.is_same)
+            self.may_be_written(one, transactions, rows, self._guards(at) if self._is_alone else None)
+
+    def may_be_written(self, one: Statement, of: Transactions, rows: Ints | None, guard: Guarded | None = None) -> None:
+        """A statement may have been run by the exact run alone, or here alone, in some transactions.
+
+        ``guard``: in which of them it was run just where a value was one of some.
+        """
+        doubt, is_if = self._doubts[one.write.table], np.zeros(len(of), np.bool_)
+        if guard is not None and rows is not None and self._guard is not None and guard.values.any():
+            is_if = (guard.values > 0) & (guard.rows == rows) & (self._guard.table == one.write.table)
+            at = np.flatnonzero(is_if)
+            doubt.is_written_if(of.take(at), rows[at], one.number, Guard(self._guard.column, guard.values[at]))
+        at = np.flatnonzero(~is_if)
+        own = None if rows is None else rows[at]
+        doubt.may_be_written(of.take(at), own, one.number, is_same=self.rule.is_same)
+
+    def _guards(self, at: Ints) -> Guarded:
+        """Of some of the last events, of which nothing else is in doubt."""
+        some = self._last
+        is_told = some.ends[at] & ~some.leads[at] & (self._guard is not None)
+        return Guarded(np.where(is_told, some.guard[at], 0), some.rows[at])
+
+    def guarded(self, found: Matched) -> Guarded | None:
+        """Of matches of the last events that are not certain: where they are there but for what the last one reads."""
+        known = self._open[0]
+        if self._guard is None or not len(known) or not self._last.ends.any():
+            return None
+        found_rows = np.where(found.of.row >= 0, found.of.row, (found.of.place - 2) // 2)
+        some = self._guards(found.end - known[0])
+        is_told = ~self._takes_unsure(found, self._slots_of(found.end), found_rows)
+        return Guarded(np.where(is_told, some.values, 0), some.rows)
 
     def _missed_until(self, transactions: Transactions, until: Ints) -> None:
         for one in self.writes:
@@ -261,6 +282,8 @@ class Watch:
             certain &= first > rows
         if len(self._unsure.row):
             certain &= ~self._takes_unsure(found, slots, rows)
+        if self._last.ends.any() and not self.rule.is_late:
+            certain &= ~self._last.ends[found.end - self._open[0][0]]
         for table in self._late:
             certain &= found.of.place < self._doubts[table].since
         return certain
@@ -271,7 +294,9 @@ class Watch:
         return found
 
     def _takes_unsure(self, found: Matched, slots: Ints | None, rows: Ints) -> Bools:
-        """Which matches take an unsure event; or, where others in between matter, have one near them."""
+        """Which matches take an unsure event that leads on; or, where others in between matter, have one near them."""
+        if not len(self._unsure.row):
+            return np.zeros(len(found), np.bool_)
         if self._passes_all and self.rule.lists:
             taken = np.zeros(len(found), np.bool_)
             for name in found.table.column_names:
@@ -304,7 +329,7 @@ class Watch:
         self._shadow = scope.array("shadow", Range(None, LOWEST, HIGHEST + 1))
         self._first = scope.array("first", Range(len(self._shadow), 0, NO_PLACE + 1))
         size = len(scope.arrays["slot"])
-        self._unsure = Unsure(
+        self._unsure = UnsureEvents(
             scope.array("slot", Range(size, 0, NO_PLACE)),
             scope.array("row", Range(size, 0, NO_PLACE)),
             scope.array("tick", Range(size, -TICK, TICK)),
@@ -341,6 +366,9 @@ class Spending(Protocol):
     def note(self, rule: str, results: pa.Table) -> None:
         """These results of a rule were put out."""
 
+    def take_log(self, pipelines: Mapping[int, Pipeline]) -> None:
+        """Take what was written down of runs that were shed, while their keys are known; pipelines by rule."""
+
     def done(self) -> None:
         """A batch is done."""
 
@@ -359,10 +387,9 @@ class Losses:
 
     Parameters
     ----------
-    graph : RuleGraph
-    tables : mapping of str to TableRows
-    writes : mapping of str to sequence of Write
-        Per table the statements that write it, by number.
+    program : Program
+    logs : mapping of str to TableLog
+        By table.
     shedders : mapping of int to LoadShedder
         Of the rules that shed.
 
@@ -376,20 +403,23 @@ class Losses:
     """
 
     def __init__(
-        self,
-        graph: RuleGraph,
-        tables: Mapping[str, TableRows],
-        writes: Mapping[str, Sequence[Write]],
-        shedders: Mapping[int, LoadShedder],
+        self, program: Program, logs: Mapping[str, TableLog], shedders: Mapping[int, LoadShedder]
     ) -> None:
-        self.taint = Taint.of(graph)
+        self.taint = Taint.of(program.graph)
         self.shedders = shedders
-        self.doubts = {name: TableDoubt(tables[name], writes[name]) for name in sorted(self.taint.tables)}
+        domains = domains_of(program.file, program.rules)
+        once: dict[str, list[int]] = {}
+        for rule in program.rules:
+            for one in program.statements[rule.number] if rule.acts_once else ():
+                once.setdefault(one.write.table, []).append(one.number)
+        self.doubts = {
+            name: TableDoubt(logs[name], program.writes[name], domains[name], once.get(name, ()))
+            for name in sorted(self.taint.tables)
+        }
         self.watches: dict[int, Watch] = {}
 
     def watch(self, rule: CompiledRule, pipeline: Pipeline, firing: Firing) -> Watch | None:
         """Who watches a rule, and lets it know which matches are certain; None where all are."""
-        firing.doubts = self.doubts
         if rule.number not in self.taint.rules:
             return None
         shedder = self.shedders.get(rule.number)

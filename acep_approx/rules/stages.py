@@ -132,7 +132,7 @@ class Detector:
             for table in pipeline.run(batch):
                 yield number, table
             if watch is not None:
-                watch.take(batch, classes, watch.is_unsure(batch, named), of)
+                watch.take(batch, classes, watch.unsure(batch, named), of)
         self.stream.end(int(batch.ticks[-1]))
 
     def derived(

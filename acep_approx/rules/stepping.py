@@ -32,6 +32,7 @@ from acep_approx.rules.firing import Firing, OfBatch, OfEvents, Statement
 from acep_approx.rules.log import TableLog
 from acep_approx.rules.matched import Moment
 from acep_approx.rules.stages import Detector, Found
+from acep_approx.rules.unsure import Unsure
 
 NEVER = -1
 Named = tuple[str, tuple[Expression, ...]]
@@ -120,7 +121,7 @@ class Ahead:
             if rule.number in expected:
                 may_complete = _may_complete(rule, pipeline, self._batch)
                 if (watch := detector.watches[number]) is not None:
-                    unsure = watch.may_be_unsure(self._batch)
+                    unsure = watch.readings.may_matter(self._batch)
                     may_complete = may_complete | watch.may_complete(self._batch, self._classes[number], unsure)
                 self._expect(may_complete, expected[rule.number], self._of)
         self._written = self._last_written()
@@ -169,13 +170,13 @@ class Ahead:
                 self._fresh = at + int(stale.argmax()) if stale.any() else self._fresh
         return self._fresh
 
-    def watched(self, first: int, last: int) -> list[Bools | None]:
+    def watched(self, first: int, last: int) -> list[Unsure | None]:
         """Which events read what is in doubt, rule by rule; before they are run."""
         piece = self._batch.piece(first, last - first)
         rows = {name: own[first:last] for name, own in self._named.items()}
-        return [None if watch is None else watch.is_unsure(piece, rows) for watch in self._detector.watches]
+        return [None if watch is None else watch.unsure(piece, rows) for watch in self._detector.watches]
 
-    def take(self, first: int, last: int, unsure: list[Bools | None]) -> None:
+    def take(self, first: int, last: int, unsure: list[Unsure | None]) -> None:
         """Note what may be missed, after they were run; ``unsure`` is what ``watched`` gave."""
         piece = self._batch.piece(first, last - first)
         rows = {key: own[first:last] for key, own in self._of.rows.items()}
@@ -348,10 +349,10 @@ class SteppingStage:
         self._fire(2 * (part.first_row + at), moment, found)
 
     def _bring_up(self, to: tuple[int, int, int]) -> None:
+        for doubt in self._doubts:  # first: they ask the logs what stood where before
+            doubt.do_before(*to)
         for log, wanted in self._logs:
             log.do_before(*to, wanted)
-        for doubt in self._doubts:
-            doubt.do_before(*to)
 
     def _fire(self, place: int, moment: Moment, found: Found) -> None:
         """Fire for all matches whose transactions have at most this place."""

@@ -24,6 +24,7 @@ from acep_approx.kernels.runs import scores as kernel
 from acep_approx.kernels.runs.pools import seed_word
 from acep_approx.kernels.runs.vm import NULL
 from acep_approx.matching.pipeline import Pipeline
+from acep_approx.query.parameters import MARK
 from acep_approx.ranges import TICK, finite, number_in
 from history.arrays import Columns
 
@@ -180,8 +181,9 @@ def shed_table(log: Ints, pipeline: Pipeline) -> pa.Table:
         it may still lead to; ``covered``, those of them that a run which is kept reaches as well; ``cost``, run-steps
         to come, to the power of 1, 1/2 or 0 that the history ranks by; ``coin``, 1 or a little less, which breaks ties;
         ``beside``, what is left of its score beside a run that can do all that it can, 1/256, or 1 where there is none;
-        ``score``, (gain - covered) / cost * coin * beside; ``price``; ``vertex``, its match vector in the history, or
-        -1; and ``rescored``, how often runs had been scored anew by then. Where all runs of a state were gone through,
+        ``weight``, what a match point of its key counts for, 1 but for queries of a template; ``score``, (gain -
+        covered) / cost * coin * beside * weight; ``price``; ``vertex``, its match vector in the history, or -1; and
+        ``rescored``, how often runs had been scored anew by then. Where all runs of a state were gone through,
         scores are known to an eighth of an octave, and ``covered`` follows from them. Those shed for the bound by the
         dozen have no score, nor have those that the audit protects and the bound has no room for.
         Complexity: linear.
@@ -191,9 +193,11 @@ def shed_table(log: Ints, pipeline: Pipeline) -> pa.Table:
     tables = shedding.tables
     states = state_names(tables.automaton)
     names = [states[pool.state] for pool in tables.pools]
-    keys = pipeline.preparer.keys.texts()
+    key_columns, keys = pipeline.preparer.key_columns, pipeline.preparer.keys.texts()
     columns: dict[str, Any] = {}
-    if pipeline.preparer.key_columns:
+    if key_columns and key_columns[0].startswith(MARK):  # the query of a template, which stands in a column of its own
+        key_columns, keys = key_columns[1:], [text.partition(" | ")[2] for text in keys]
+    if key_columns:
         columns["key"] = [keys[slot] if slot < len(keys) else "" for slot in log[:, kernel.LOG_SLOT].tolist()]
     columns["state"] = pa.array(names).take(pa.array(log[:, kernel.LOG_POOL]))
     columns["errors"] = pa.array([pool.errors for pool in tables.pools]).take(pa.array(log[:, kernel.LOG_POOL]))
@@ -207,21 +211,28 @@ def shed_table(log: Ints, pipeline: Pipeline) -> pa.Table:
     columns["row"] = log[:, kernel.LOG_ID]
     columns["reason"] = pa.array(REASONS).take(pa.array(log[:, kernel.LOG_REASON]))
     columns["remembers"] = _registers(log, tables)
-    terms = _terms(log, shedding, pipeline.window)
-    columns |= {name: terms[name] for name in ("gain", "covered", "cost", "coin", "beside")}
+    terms = _terms(log, shedding, windows_of_slots(pipeline, log[:, kernel.LOG_SLOT]))
+    columns |= {name: terms[name] for name in ("gain", "covered", "cost", "coin", "beside", "weight")}
     is_scored = terms["score"] > 0
     columns |= {name: pa.array(terms[name], mask=~is_scored) for name in ("score", "price")}
     return pa.table(columns | {"vertex": terms["vertex"], "rescored": log[:, kernel.LOG_WORTH]})
 
 
-def _terms(log: Ints, shedding: Shedding, window: int) -> dict[str, Floats | Ints]:
-    """The terms of each run's score as the kernel looked them up; without a worth 0, 0, 1, 1, 1 and -1."""
+def windows_of_slots(pipeline: Pipeline, slots: Ints) -> Ints:
+    """The windows of the queries that are behind some key slots, in ticks: those of a template may have one each."""
+    windows = pipeline.engine.windows
+    return np.full(len(slots), pipeline.window) if windows is None else windows[slots]
+
+
+def _terms(log: Ints, shedding: Shedding, windows: Ints) -> dict[str, Floats | Ints]:
+    """The terms of each run's score as the kernel looked them up; without a worth 0, 0, 1, 1, 1, its weight and -1."""
     found: dict[str, Floats | Ints] = {
         "gain": np.zeros(len(log)),
         "covered": _as_floats(log[:, kernel.LOG_COVERED]),
         "cost": np.ones(len(log)),
         "coin": np.ones(len(log)),
         "beside": np.ones(len(log)),
+        "weight": shedding.weights[np.minimum(log[:, kernel.LOG_SLOT], len(shedding.weights) - 1)],
         "vertex": np.full(len(log), -1, np.int64),
         "score": _as_floats(log[:, kernel.LOG_SCORE]),
         "price": _as_floats(log[:, kernel.LOG_PRICE]),
@@ -229,14 +240,14 @@ def _terms(log: Ints, shedding: Shedding, window: int) -> dict[str, Floats | Int
     for number, worth in enumerate((*shedding.earlier, shedding.worth)):
         some = np.flatnonzero(log[:, kernel.LOG_WORTH] == number)
         if worth is not None:
-            vertex = _vertices(log[some], worth, window)
+            vertex = _vertices(log[some], worth, windows[some])
             found["vertex"][some] = -1 if worth.scheme is None else vertex
             found["gain"][some], found["cost"][some] = worth.gain[vertex], worth.cost[vertex]
             found["coin"][some] = _coins(log[some], worth, shedding.allowance.seed)
             found["beside"][some] = np.where(log[some, kernel.LOG_DOMINATED] > 0, worth.dominated, 1.0)
     by_bin = log[:, kernel.LOG_COVERED] == kernel.NOT_KNOWN
     is_protected = by_bin & (log[:, kernel.LOG_MARK] != kernel.NORMAL)  # the highest bin, whatever its score
-    per_point = found["coin"] * found["beside"] / found["cost"]
+    per_point = found["coin"] * found["beside"] * found["weight"] / found["cost"]
     most = found["gain"] * per_point  # the lowest bin begins at 0
     found["score"] = np.where(by_bin, np.minimum(found["score"], most), found["score"]) * ~is_protected
     left = np.maximum(found["gain"] - found["score"] / np.where(per_point > 0, per_point, 1.0), 0.0)
@@ -248,11 +259,11 @@ def _as_floats(words: Ints) -> Floats:
     return np.ascontiguousarray(words).view(np.float64)
 
 
-def _vertices(log: Ints, worth: Worth, window: int) -> Ints:
+def _vertices(log: Ints, worth: Worth, windows: Ints) -> Ints:
     parts, times = worth.remaining, len(worth.since) + 1
     start, last, now = log[:, kernel.LOG_START], log[:, kernel.LOG_LAST], log[:, kernel.LOG_TICK]
     late = np.searchsorted(np.array(worth.since, np.int64), now - last, side="left")
-    left = np.maximum(start + window - now, 0) * parts // (window + 1)
+    left = np.maximum(start + windows - now, 0) * parts // (windows + 1)
     found: Ints = (log[:, kernel.LOG_GROUP] * parts + left) * times + late
     return found
 

@@ -9,20 +9,21 @@ saved up is shared out again. So what one engine leaves unused comes to those th
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import pyarrow as pa
 
-from acep_approx.arrays import Floats
+from acep_approx.arrays import Bools, Floats, Ints
 from acep_approx.budget.budget import Budget
 from acep_approx.budget.ledger import Piece
 from acep_approx.events.stream import EventBatch
-from acep_approx.ranges import COUNT, finite, number_in
+from acep_approx.kernels.runs.scores import LOG_SLOT
+from acep_approx.ranges import COUNT, TICK, finite, number_in
 from acep_approx.shedding.load import Load
-from acep_approx.shedding.metrics import shed_table
+from acep_approx.shedding.metrics import shed_table, windows_of_slots
 from acep_approx.shedding.shedder import Shedder
 from acep_approx.shedding.splitting import ALMOST_ALL, ROOM, Need, towards_one_price
 from acep_approx.training.policies import LEARNED
@@ -36,6 +37,10 @@ FIRST_MOVE, MOST_EVENTS = 256, 4096
 """Events after which parts move for the first time, and then twice as many each time, up to so many."""
 STEPS_AHEAD = 30
 """Moves that are made before the first event, as far as histories know the prices."""
+MOST_PIECES = 512
+"""Pieces of the stream that are remembered; where there are more, every other one."""
+SHORT = 4
+"""A last piece that has so many times fewer events than others have is a part of the one before it."""
 LEAST_AMOUNT = 1e-9
 """What an engine has at least of a budget: none is nothing."""
 
@@ -78,6 +83,39 @@ class Account:
         return pieces[-1] if pieces else None
 
 
+@dataclass(frozen=True, eq=False)
+class LoggedShed:
+    """Runs of an engine that were shed, as they were written down.
+
+    Attributes
+    ----------
+    shedder : Shedder
+    name : str
+        The engine, for people.
+    weight : float
+        What a match point of the engine counts for.
+    table : pyarrow.Table
+        See ``metrics.shed_table``.
+    windows : int64 array
+        Of the query of each run, in ticks.
+    whose : int64 array
+        The number of the query, or rule, of each run; -1 where several share it.
+    """
+
+    shedder: Shedder
+    name: str
+    weight: float
+    table: pa.Table
+    windows: Ints
+    whose: Ints
+
+    def where(self, is_wanted: Bools) -> Self:
+        """Some of the runs."""
+        rows = np.flatnonzero(is_wanted)
+        table = self.table.take(pa.array(rows))
+        return replace(self, table=table, windows=self.windows[rows], whose=self.whose[rows])
+
+
 class Purse:
     """Shares a load budget among the engines of a run, which come and go.
 
@@ -92,8 +130,10 @@ class Purse:
     ----------
     accounts : dict of Shedder to Account
         Of the engines that take part now.
-    logged : list of (str, pyarrow.Table)
-        Runs that were shed, with the names of the engines, where they are written down.
+    logged : list of LoggedShed
+        Runs that were shed, where they are written down.
+    begin : int or None
+        Tick of the first event.
 
     Examples
     --------
@@ -114,10 +154,13 @@ class Purse:
 
     def __init__(self, load: Load, histories: Histories | None = None) -> None:
         self.load, self.histories = load, histories
-        self.logged: list[tuple[str, pa.Table]] = []
+        self.logged: list[LoggedShed] = []
+        self.begin: int | None = None
         self.accounts: dict[Shedder, Account] = {}
         self._left = self.nothing  # what engines have done that are gone
         self._due, self._next = FIRST_MOVE, FIRST_MOVE
+        self._pieces: list[Piece] = []
+        self._between, self._since = 1, 0  # events between two pieces that are remembered, and since the last one
         self._is_restored = self._is_changed = False
 
     # --- engines --------------------------------------------------------------------------------------------
@@ -229,7 +272,9 @@ class Purse:
             if self._is_cut and self._due < last - first:
                 tick = batch.ticks[first + self._due - 1]
                 last = first + int(np.searchsorted(batch.ticks[first:], tick, side="right"))
-            yield batch.slice(first, last - first)
+            part = batch.slice(first, last - first)
+            yield part
+            self._note(part)
             self.passed(last - first)
             first = last
 
@@ -237,6 +282,18 @@ class Purse:
     def _is_cut(self) -> bool:
         """Whether batches are cut: not where a budget is one of each batch, or of one engine."""
         return len(self.accounts) > 1 and self.load.budget.unit != "ms/batch"
+
+    def _note(self, part: EventBatch) -> None:
+        """Remember where all engines together stand behind a part of the stream, unless that was done just before."""
+        if self.begin is None:
+            self.begin = int(part.ticks[0])
+        self._since += len(part)
+        if self._since < self._between:
+            return
+        self._since = 0
+        self._pieces.append(replace(self.piece(), tick=int(part.ticks[-1])))
+        if len(self._pieces) > MOST_PIECES:
+            self._pieces, self._between = self._pieces[1::2], 2 * max(self._between, len(part))
 
     def passed(self, events: int) -> None:
         """So many events have passed: let parts move where it is time."""
@@ -380,10 +437,16 @@ class Purse:
 
     # --- what came of it ------------------------------------------------------------------------------------
 
-    def take_log(self, shedder: Shedder, pipeline: Pipeline) -> None:
-        """Take what was written down of runs that were shed, while their keys are known."""
-        if self.load.logs_shed and len(log := pipeline.engine.logged()):
-            self.logged.append((self.accounts[shedder].name, shed_table(log, pipeline)))
+    def take_log(self, shedder: Shedder, pipeline: Pipeline, whose: Callable[[Ints], Ints]) -> None:
+        """Take what was written down of runs that were shed; ``whose`` gives the numbers of the queries of key slots.
+
+        To be called while their keys are known.
+        """
+        if not (self.load.logs_shed and len(log := pipeline.engine.logged())):
+            return
+        account, slots = self.accounts[shedder], log[:, LOG_SLOT]
+        table, windows = shed_table(log, pipeline), windows_of_slots(pipeline, slots)
+        self.logged.append(LoggedShed(shedder, account.name, account.weight, table, windows, whose(slots)))
 
     def finish(self) -> None:
         """The stream has ended."""
@@ -399,17 +462,55 @@ class Purse:
         """Where all engines together stand, with those that have left."""
         return added([self._left, *(one.piece for one in self.accounts.values() if one.piece is not None)])
 
+    def pieces_so_far(self) -> list[Piece]:
+        """Where all engines together stood over time; the last one is now."""
+        now, before = self.piece(), self._pieces.copy()
+        if before:
+            now = replace(now, tick=max(now.tick, before[-1].tick))
+        while before and len(before) * (now.events - before[-1].events) * SHORT < now.events:
+            before.pop()  # of few events, as behind a batch: with the work of the end they would seem to be the hardest
+        return [*before, now]
+
+    def exact_work(self) -> tuple[float | None, float | None]:
+        """Run-steps per event of the exact run of all engines, and what it took in the past where events tell it anew.
+
+        Each is None where nobody knows it of some engine.
+        """
+        if self.load.full_work is not None:
+            return self.load.full_work, None
+        engines, is_share = [*self.accounts], self.load.budget.unit == "%"
+        unknown = [one for one in engines if is_share and one.load.history is None]  # a share of what others take
+        told = [(one.full_work(), one) for one in engines if one.metrics.pieces]
+        if self._left.work or unknown or not told:
+            return None, None
+        events = max(self.piece().events, 1)
+
+        def per_event(some: Sequence[tuple[float | None, Shedder]]) -> float | None:
+            known = [work * one.metrics.pieces[-1].events for work, one in some if work is not None]
+            return math.fsum(known) / events if len(known) == len(some) else None
+
+        follows = any(one.exact_work is not None for one in engines)
+        past = [(one.load.steps_per_event, one) for _, one in told]
+        return per_event(told), per_event(past) if follows else None
+
+    def audit_work(self) -> int | None:
+        """Run-steps that the audit of all engines took; None where no engine tells them apart."""
+        told = [one.audit_work for one in self.accounts if one.audit_work is not None]
+        return sum(told) if told else None
+
     # --- state ----------------------------------------------------------------------------------------------
 
     def snapshot(self) -> dict[str, Any]:
         """What must be kept to go on elsewhere, as JSON; parts are in the states of the engines."""
-        return {"left": vars(self._left), "due": [self._due, self._next]}
+        return {"left": vars(self._left), "due": [self._due, self._next], "begin": self.begin}
 
     def restore(self, saved: dict[str, Any]) -> None:
         """Go on from what ``snapshot`` gave: engines that join until ``restored`` have what their states say."""
         self._left = Piece(**saved["left"])
         finite("left", *vars(self._left).values())
         self._due, self._next = (number_in("due", number, 1, COUNT) for number in saved["due"])
+        if saved.get("begin") is not None:  # states of before do not know it
+            self.begin = number_in("begin", saved["begin"], -TICK, TICK)
         self._is_restored = True
 
     def restored(self) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -17,9 +17,9 @@ from acep_approx.budget.evidence import Expected
 from acep_approx.budget.ledger import Piece
 from acep_approx.engines.batches import Grouped, RunEvents
 from acep_approx.engines.progress import RunProgress
-from acep_approx.engines.runs.expected_work import ExpectedWork, WorkMeter
+from acep_approx.engines.runs.expected_work import ExpectedWork
 from acep_approx.engines.runs.lineage import Hits
-from acep_approx.engines.runs.load_shedder import WHOLE_BATCH, CallOrder
+from acep_approx.engines.runs.load_shedder import WHOLE_BATCH, CallOrder, HoldsTexts
 from acep_approx.engines.runs.shedding import Shedding, type_too_late
 from acep_approx.engines.runs.tables import RunTables
 from acep_approx.engines.runs.worth import BY_ANOTHER, REASONS, WITHOUT_END, Allowance
@@ -178,7 +178,7 @@ class Shedder:
         """Let shares be of the present load, where it can be told from the events."""
         law, full = self.load.law, self.load.steps_per_event
         if self.load.budget.unit == "%" and law is not None and full and not self.charges_births:
-            self.exact_work = ExpectedWork(WorkMeter(tables), law, full)
+            self.exact_work = ExpectedWork(tables, law, full)
 
     def _choose_cells(self, window: int, *, learns: bool, has_cohort: bool) -> float:
         """Choose what is audited, and how; gives the share of the budget that is not the run's."""
@@ -210,6 +210,8 @@ class Shedder:
             raise type_too_late("what is being learned")
         if self.exact_audit is not None:
             self.exact_audit.rebind()
+        if self.exact_work is not None:
+            self.exact_work.rebind(tables)
         self.arena.rebind(tables)
 
     def _first_load(self) -> Load:
@@ -258,9 +260,16 @@ class Shedder:
 
     @property
     def most_events(self) -> int:
-        """As many as the learner lets pass before it looks."""
+        """As many as the learner lets pass before it looks, and as are left until the law of work is corrected."""
         learning = self.observer or self.online
-        return WHOLE_BATCH if learning is None else learning.most_events
+        most = WHOLE_BATCH if learning is None else learning.most_events
+        return most if self.exact_work is None else min(most, self.exact_work.most_events(self._events))
+
+    @property
+    def engines_beside(self) -> Sequence[HoldsTexts]:
+        """Those that know what the exact run takes at first places."""
+        work = self.exact_work
+        return () if work is None or work.pools is None else (work.pools.engine,)
 
     @property
     def _aside(self) -> Beside | ExactAudit:
@@ -363,6 +372,8 @@ class Shedder:
         for other in (self.online, self.observer, self.exact_audit):
             if other is not None:
                 other.count(events)
+        if self.exact_work is not None and self.arena.notes.again is None:
+            self.exact_work.look(events)
         hits = hits.where(self.arena.notes.first_completed(hits.event, events.row))  # the others were counted then
         if not len(hits):
             return
@@ -386,6 +397,8 @@ class Shedder:
                 self._keep_time()
             return
         self._seen, self._events = (progress.relevant, progress.steps), progress.events
+        if self.exact_work is not None:
+            self.exact_work.end_piece(self._events)
         if self.load.budget.unit == "events/s":
             self._keep_up()
         elif self.load.budget.unit == "ms/batch":

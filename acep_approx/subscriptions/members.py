@@ -131,7 +131,11 @@ class Member(ABC):
     def take_log(self) -> None:
         """Take what was written down of runs that were shed, while their keys are known."""
         if self.level.budget is not None and self.shedder is not None:
-            self.level.budget.load.take_log(self.shedder, self.pipeline)
+            self.level.budget.load.take_log(self.shedder, self.pipeline, self.whose)
+
+    @abstractmethod
+    def whose(self, slots: Ints) -> Ints:
+        """The numbers of the queries of some key slots of its engine; -1 where several share them."""
 
     def constants(self, numbers: Ints) -> pa.Table:  # noqa: ARG002
         """The constants of some queries, where they have a template."""
@@ -188,6 +192,10 @@ class OneQuery(Member):
     def numbers(self) -> Ints:
         """Its number."""
         return np.array([self._number])
+
+    def whose(self, slots: Ints) -> Ints:
+        """Its number."""
+        return np.full(len(slots), self._number)
 
     def take(self, entry: Entry) -> Ints:  # noqa: ARG002  (it is its own)
         """Take part in the batches from now on; the columns of its streams are those of now, for ever."""

@@ -195,14 +195,20 @@ def _own(part: pa.Table) -> dict[str, pa.ChunkedArray]:
 
 def _widened(part: pa.Table, columns: pa.Schema) -> pa.Table:
     """Return results of one query with the columns of all."""
-    found = _own(part)
-    for field in columns:
-        if field.name not in OWN:
-            there = field.name in part.column_names
-            found[field.name] = (
-                _as_type(part.column(field.name), field.type) if there else pa.nulls(part.num_rows, field.type)
-            )
-    return pa.table(found)
+    others = pa.schema([field for field in columns if field.name not in OWN])
+    table = in_types_of(others, part)
+    return pa.table(_own(part) | dict(zip(others.names, table.columns, strict=True)))
+
+
+def in_types_of(columns: pa.Schema, part: pa.Table) -> pa.Table:
+    """Return a table with some columns in their types: NULL where it has none of a name, and text as people read it."""
+    return pa.table(
+        {
+            name: _as_type(part.column(name), type_) if name in part.column_names else pa.nulls(part.num_rows, type_)
+            for name, type_ in zip(columns.names, columns.types, strict=True)
+        },
+        schema=columns,
+    )
 
 
 def _as_type(column: pa.ChunkedArray, type_: pa.DataType) -> pa.Array:

@@ -27,8 +27,9 @@ from acep_approx.ranges import check, finite
 from acep_approx.training.past import Past
 from acep_approx.training.pricing import LISTED, POINTED
 
-MOST = 1 << 17
-"""Events, at the end of the past, that it is learned from."""
+LEAST_EVENTS, MOST_EVENTS, MOST_WORK = 1 << 17, 1 << 20, 1 << 24
+"""Events, at the end of the past, that it is learned from: as many as take so many run-steps, but at least, and at
+most, as many as these: where an event takes few, few say little."""
 STRETCH = 1024
 """Events whose work is held against what was expected of them together."""
 POWERS = tuple(np.arange(0.1, 1.4, 0.15).round(2).tolist())
@@ -80,17 +81,20 @@ def _law_of(saved: list[list[float]], places: int) -> WorkLaw:
     return WorkLaw(tuple(factors), tuple(powers))
 
 
-def learn_exact_work(plan: Plan, past: Past) -> ExactWork:
+def learn_exact_work(plan: Plan, past: Past, usual: float) -> ExactWork:
     """Learn what exact runs take.
 
     Parameters
     ----------
     plan : Plan
     past : Past
+    usual : float
+        Run-steps per event of it, about.
 
     Complexity: two exact runs over the end of the past, without lineage.
     """
-    first = max(len(past) - MOST, past.cut()[0])  # where only the end of a past is at hand, it begins there
+    most = int(min(max(MOST_WORK / max(usual, 1.0), LEAST_EVENTS), MOST_EVENTS))
+    first = max(len(past) - most, past.cut()[0])  # where only the end of a past is at hand, it begins there
     batches = [one for batch in past.batches(first) for one in _stretches(batch)]
     (listed, all_steps), (pointed, steps) = (_law(plan, past, batches, merge) for merge in (LISTED, POINTED))
     return ExactWork(listed, pointed, min(steps / max(all_steps, 1.0), 1.0) or 1.0)

@@ -257,7 +257,7 @@ class HistoryGraph:
         on_progress("setting prices", 0.9)
         before, reading = tried.settled(self.plan, counted.graph, past)
         self._read(counted.graph, reading)
-        self.work_ = learn_exact_work(self.plan, past)
+        self.work_ = learn_exact_work(self.plan, past, self.steps_per_event_)
         if measure is not None and self.points_:
             on_progress("trying budgets", 0.95)
             known = copy(self)

@@ -183,7 +183,12 @@ class ReportOptions:
     panel = "Reports"
 
     report: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write a page of HTML on how the budget was spending.")
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Write a page of HTML on how the budget was spent. With --queries, and of rules, also a table with a "
+            "row for each: .csv, .jsonl, .parquet.",
+        ),
     ] = None
     shed: Annotated[
         Path | None,

@@ -75,7 +75,8 @@ COMMON = frozenset(
 """What goes with every program."""
 SPENDING = tuple(one.name for one in fields(BudgetOptions))
 """How much is done, and how: of one query, of many, and of rules."""
-OF_SETS = ("queries", "strict", "bind", "reorder", "stamp", "limit", "key_idle", "start", "shed")
+REPORTS = tuple(one.name for one in fields(ReportOptions))
+OF_SETS = ("queries", "strict", "bind", "reorder", "stamp", "limit", "key_idle", "start", *REPORTS)
 WITH_SETS = (*OF_SETS, *LATENESS, *SPENDING)
 CHECKPOINTS = ("checkpoint", "checkpoint_every", "finish")
 OF_BUDGETS = [one.name for group in (ExpandedBudgetOptions, LearningOptions, ReportOptions) for one in fields(group)]
@@ -105,11 +106,18 @@ REFUSED: dict[str, Refusals] = {
         ),
     ),
     "no set to learn from": Refusals("ACEP-U064", OF_USE_WITH, _each("add --queries FOLDER", "strict")),
+    "replay of a set": Refusals(
+        "ACEP-U064",
+        NOT_YET,
+        _each("leave it out, or ask about a query by itself: acep replay QUERY", "errors", "within", "merge", "table"),
+    ),
+    "replay of rules": Refusals("ACEP-U064", NOT_YET, _each("leave it out", "errors", "within", "merge", "output")),
+    "replay of a query": Refusals("ACEP-U064", OF_USE_WITH, {"whose": "add --queries FOLDER, or name a file of rules"}),
     "rules": Refusals(
         "ACEP-U064",
         NOT_YET,
         _outputs_but("leave it out: FOR EACH POINT gives the points of a rule", "matches"),
-        but=COMMON.union(RULES_ONLY, ("bind",), SPENDING),
+        but=COMMON.union(RULES_ONLY, ("bind",), SPENDING, REPORTS),
         hint="leave it out",
     ),
     "rules without a store": Refusals(

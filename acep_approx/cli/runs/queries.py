@@ -295,11 +295,13 @@ class SetRun(ProgramRun):
         """Say what the budget was spent on, and write what was shed."""
         if self.options.spending.budget is None:
             return
-        from acep_approx.cli.write import write
+        from acep_approx.cli.write import write, write_report
 
-        desk, shed = self.folder.desk, self.options.reports.shed
+        desk, shed, report = self.folder.desk, self.options.reports.shed, self.options.reports.report
         if not self.request.quiet:
             say_budget_of_set(desk.record())
+        if report is not None:
+            write_report(desk.record(", ".join(self.request.inputs)), report)
         if shed is not None:
             write([desk.shed()], format_of(shed), shed)
 
@@ -338,7 +340,12 @@ class SetRun(ProgramRun):
         if self.live_run is not None:
             kept = self.source.kept
             before = self.folder.desk.arrived - (kept.seen if kept else 0)
-        page.gathered(self.gathered, self.options.source, self.source, self._alone(), before=before)
+        more: list[str] = []
+        if self.options.spending.budget is not None:
+            from acep_approx.pages.budget.shared import shared_sections
+
+            more = [*shared_sections(self.folder.desk.record())]
+        page.gathered(self.gathered, self.options.source, self.source, self._alone(), more, before)
 
     def _alone(self) -> Callable[[str], str | None] | None:
         """What gives the text of a query, unless it reads what others publish; None: events come out of order."""

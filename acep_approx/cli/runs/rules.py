@@ -16,9 +16,10 @@ from acep_approx.cli.no_match import say_silent
 from acep_approx.cli.options.output import SHOWN, Format, check_folder, format_of
 from acep_approx.cli.options.together import RULES, not_with_rules, refuse
 from acep_approx.cli.runs.page import PageRequest
+from acep_approx.cli.runs.query import check_budget
 from acep_approx.cli.runs.request import RunRequest
 from acep_approx.cli.runs.run import ProgramRun
-from acep_approx.cli.summary import say_how_read, say_left_out, say_unclosed
+from acep_approx.cli.summary import say_how_read, say_left_out, say_needed, say_unclosed
 from acep_approx.cli.terminal import amount, rows_out, say
 from acep_approx.cli.terminal import tell as print_lines
 from acep_approx.errors import ManyMatchesWarning, RuleError, UsageError
@@ -26,7 +27,7 @@ from acep_approx.errors import ManyMatchesWarning, RuleError, UsageError
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from acep_approx.api.rule_budget import RulesRecord
+    from acep_approx.budget.rules_ledger import RulesRecord
     from acep_approx.cli.write import RowsFile
     from acep_approx.results.rules import RuleCall, RuleOutput
 
@@ -56,9 +57,7 @@ class RulesRun(ProgramRun):
         refuse(request.asked, {"rules": RULES})
         if options.store is None:
             refuse(request.asked, {"rules without a store": "--store"})
-        if self.options.spending.budget is None:
-            refuse(request.asked, {"no budget": "--budget"})
-        self.options.spending.check()
+        check_budget(request)
         self.form = self._form()
         if request.is_live and self.form is Format.TABLE:
             self.form = Format.JSONL  # a table is shown at the end
@@ -154,8 +153,7 @@ class RulesRun(ProgramRun):
                     calls=dict.fromkeys(self.rules.call_names, self.call),
                     checkpoint=self._between,
                     bind=self.output.bound_with_rows,
-                    budget=self.options.spending.budget,
-                    **self.options.spending.given(),
+                    **self._spending(),
                     **self.roles,
                 )
             )
@@ -165,9 +163,16 @@ class RulesRun(ProgramRun):
             if before["events"] and self._rows_given and not self.request.quiet:
                 say(f"--table plays no role: {options.store} has rows already")
             self._run(run)
-            after, self._record = run.counters, run.record()
+            after, self._record = run.counters, run.record(", ".join(self.request.inputs))
+            self._shed = run.shed
         self.before = before["events"]
         self.happened = {name: after[name] - before[name] for name in after}
+
+    def _spending(self) -> dict[str, Any]:
+        spending = self.options.spending
+        if spending.budget is None:
+            return {}
+        return {"budget": spending.budget, "log_shed": self.options.reports.shed is not None} | spending.given()
 
     def _run(self, run: Any) -> None:
         keeps = self.options.rules.store is not None
@@ -299,6 +304,18 @@ class RulesRun(ProgramRun):
         source, how = None if self.before else self.source, self.roles | {"sort": self.options.source.sort}
         say_silent(self.request, silent, "rule", lambda name: to_text(queries[name]), reasons, source, **how)
 
+    def conclude(self) -> None:
+        """Write what is to be written about the budget."""
+        if self._record is None:
+            return
+        from acep_approx.cli.write import write, write_report
+
+        reports = self.options.reports
+        if reports.report is not None:
+            write_report(self._record, reports.report)
+        if reports.shed is not None:
+            write([self._shed()], format_of(reports.shed), reports.shed)
+
     # --- the page -------------------------------------------------------------------------------------------------
 
     def write_page(self, page: PageRequest) -> None:
@@ -313,6 +330,10 @@ class RulesRun(ProgramRun):
         called = [(f"calls of {name}", f"{number:,}") for name, number in self.called.items()]
         fired = [(f"{rule} fired", f"{number:,}") for rule, number in self.fired.items()]
         done = ["<h2>What the rules did</h2>", facts([*fired, *changed, *called])] if changed or called else []
+        if self._record is not None:
+            from acep_approx.pages.budget.shared import shared_sections
+
+            done += shared_sections(self._record)
         page.gathered(self.gathered, self.options.source, self.source, queries.get, done)
 
 
@@ -350,6 +371,7 @@ MOST_SHARES = 8
 
 def _say_spending(record: RulesRecord) -> None:
     """Say what was done inside the budget, and what each rule that sheds did of it: first those that shed most."""
+    say_needed(record)
     allowed = f"{amount(record.allowed, 'run-step')} that were allowed"
     say(f"budget {record.budget}: {record.work:,} of {allowed}, by {record.policy}")
     shedding = sorted((one for one in record.rules if one.sheds), key=lambda one: -one.runs_shed)

@@ -8,11 +8,13 @@ from numbers that cost nothing: of each key, about how many events of the last w
 
 The product is over the variable that was bound last at the place, and those of which runs still hold values there:
 others make no more runs, as equal ones are merged. Factor and power of each place are learned from the past
-(``training.exact_work``). Source: ours.
+(``training.exact_work``). Where it is known how many runs an event would be tested with (``first_pools``), the law is
+held against that while the stream runs, and corrected. Source: ours.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -21,10 +23,11 @@ import numpy as np
 from acep_approx.arrays import Floats, Ints, extended
 from acep_approx.automaton.automaton import START
 from acep_approx.engines.batches import Grouped, RunEvents
+from acep_approx.engines.runs.first_pools import FirstPools
 from acep_approx.engines.runs.tables import RunTables
 from acep_approx.kernels.runs import expected as kernel
 from acep_approx.kernels.runs.pools import NEVER
-from acep_approx.ranges import TICK, check, finite
+from acep_approx.ranges import TICK, check, finite, number_in
 
 
 @dataclass(frozen=True)
@@ -44,11 +47,14 @@ class WorkLaw:
 
     def steps(self, measured: Measured) -> Floats:
         """The run-steps of each event."""
-        found = np.zeros(len(measured.tests))
-        for place, (factor, power) in enumerate(zip(self.factors, self.powers, strict=True)):
-            if factor > 0:
-                found += factor * measured.units(place, power)
-        return found
+        return sum(self.by_place(measured), np.zeros(len(measured.tests)))
+
+    def by_place(self, measured: Measured) -> list[Floats]:
+        """The run-steps of each event at each place."""
+        return [
+            factor * measured.units(place, power) if factor > 0 else np.zeros(len(measured.tests))
+            for place, (factor, power) in enumerate(zip(self.factors, self.powers, strict=True))
+        ]
 
 
 class Measured(NamedTuple):
@@ -110,6 +116,11 @@ class WorkMeter:
             kernel.count_recent(events.slot, events.tick, events.cls, self._asked, self._seen, logs)
         return Measured(self._tests[events.cls], logs.reshape(size, variables) @ self._counted)
 
+    def tests_of(self, classes: Ints) -> Ints:
+        """At how many groups of steps events of known classes are tested in each place."""
+        found: Ints = self._tests[classes]
+        return found
+
     def _know_classes(self) -> None:
         """Look up what classes of events do, where some were found since."""
         classes, places = self.tables.classes, len(self.tables.pools)
@@ -142,12 +153,145 @@ class WorkMeter:
         self._seen = kernel.Seen(last, counts)
 
 
+LEAST_BLOCK, MOST_BLOCK, PART = 64, 8192, 16
+"""Events of the stream after which a law is corrected, however it arrives: a sixteenth of those so far, about."""
+LOOKS = 8
+"""Looks in a block, as a rule: more where the law says that there is more to do. Each takes tens of microseconds."""
+ENOUGH = 8.0
+"""Looks that weigh as much as what was known before."""
+RECENT = 8
+"""Blocks whose looks tell of now."""
+FEEDS = 2.0
+"""Places further on are corrected alike where the first ones take half of the work, one over this, or more; else less:
+runs that are merged at first, or come more often, lead to fewer, or more, of the others."""
+CATCH_UP, MOST_LESS, MOST_MORE = 2, 0.5, 0.25
+"""Blocks in which what was stated too high or too low is made up for, and by which share of each at most."""
+LEAST_EACH, LEAST_CHANCE = 1e-3, 1 / 256
+"""Run-steps for which there is a look, and the chance of one, at least: what the law says nothing of is seen, too."""
+UNIT, MOST_STEPS = 1024.0, float(1 << 32)
+"""Parts of a run-step that are counted: sums of whole numbers do not depend on the order. An event has not as many."""
+MOST_COUNTED = 1 << 160
+"""No sum of these comes there."""
+
+
+def _counted(steps: Floats) -> Ints:
+    found: Ints = np.rint(np.minimum(steps, MOST_STEPS) * UNIT).astype(np.int64)
+    return found
+
+
+def block_after(events: int) -> int:
+    """How many events the block has that begins after so many, or that these lie in."""
+    return min(max((1 << events.bit_length()) // PART, LEAST_BLOCK), MOST_BLOCK)
+
+
+class Correction:
+    """By which factor a law is off at each place, as far as looks at first places tell.
+
+    Parameters
+    ----------
+    places : int
+    first : tuple of int
+        The places that are looked at.
+    usual : float
+        Run-steps that an event is taken to bring.
+
+    Attributes
+    ----------
+    rates : float64 array, shape (places,)
+        What the law is multiplied with until the next block begins.
+    """
+
+    def __init__(self, places: int, first: tuple[int, ...], usual: float) -> None:
+        self._first = list(first)
+        self._each = usual * LEAST_BLOCK / LOOKS  # run-steps at first places for which there is a look
+        self.rates = np.ones(places)
+        self._told = [0] * places  # by the law, in this block
+        self._seen = [0] * (3 * places)  # in this block: run-steps, those of the law there, the squares of these
+        self._sums = np.zeros((2, places))  # in all blocks, by the law, and as was stated
+        self._looked = np.zeros((2, 3, places))  # as seen, in all blocks and of late
+
+    def tell(self, by_place: Sequence[Floats]) -> None:
+        """The law tells this of some events."""
+        for place, steps in enumerate(by_place):
+            self._told[place] += int(_counted(steps).sum())
+
+    def chances(self, by_place: Sequence[Floats]) -> Floats:
+        """With which chance each event is looked at: by what the law says, so that all looks tell as much."""
+        told = sum((by_place[place] for place in self._first), np.zeros(len(by_place[0])))
+        return np.clip(told / self._each, LEAST_CHANCE, 1.0)
+
+    def look(self, seen: Ints, by_place: Sequence[Floats]) -> None:
+        """Some events would be tested with so many runs, where the law says that; shape of both (events, places)."""
+        chances = self.chances(by_place)
+        for place in self._first:
+            told = _counted(by_place[place] / chances)
+            squares = sum(steps * steps for steps in told.tolist())
+            for number, more in enumerate((_counted(seen[:, place] / chances).sum(), told.sum(), squares)):
+                self._seen[3 * place + number] += int(more)
+
+    def end_block(self, events: int) -> None:
+        """So many events have come by now."""
+        told = np.array(self._told, np.float64)
+        self._looked[1] *= 1 - 1 / RECENT
+        self._looked += np.array(self._seen, np.float64).reshape(-1, 3).T
+        self._told, self._seen = [0] * len(self._told), [0] * len(self._seen)
+        self._sums += told, self.rates * told
+        told, stated = self._sums
+        off_in_all = self._off(np.ones(len(told)), self._looked[0])
+        self.rates = self._off(off_in_all, self._looked[1])
+        work = float(np.dot(off_in_all, told))
+        blocks = events / block_after(events)
+        lacks = (work - float(stated.sum())) * blocks / max(work * CATCH_UP, 1.0)
+        self.rates *= 1 + min(max(lacks, -MOST_LESS), MOST_MORE)
+        self._each = max(float(told[self._first].sum()) / UNIT / blocks / LOOKS, LEAST_EACH)
+
+    def _off(self, known: Floats, looked: Floats) -> Floats:
+        """How many times what the law says it is, by looks beside what was ``known`` before."""
+        off, first = known.copy(), self._first
+        seen, said, squares = looked[:, first]
+        looks = said * said / np.maximum(squares, 1.0)  # as many of one size would tell as much
+        off[first] = (looks * seen / np.maximum(said, 1.0) + ENOUGH * off[first]) / (looks + ENOUGH)
+        told = self._sums[0]
+        alone, others = float(told[first].sum()), [place for place in range(len(told)) if place not in first]
+        work = float(np.dot(off[first], told[first]))
+        if work > 0:
+            off[others] = (work / alone) ** min(FEEDS * work / (work + float(told[others].sum())), 1.0)
+        return off
+
+    def snapshot(self) -> dict[str, Any]:
+        """What must be kept to go on elsewhere, as JSON."""
+        numbers = {"each": np.array([self._each]), "rates": self.rates, "sums": self._sums, "looked": self._looked}
+        words = {"told": self._told, "seen": self._seen}
+        return {**{name: array.ravel().tolist() for name, array in numbers.items()}, **words}
+
+    def restore(self, saved: dict[str, Any]) -> None:
+        """Go on from what ``snapshot`` gave.
+
+        Raises
+        ------
+        DamagedError
+        """
+        places = len(self.rates)
+        for name, size in {"rates": 1, "sums": 2, "looked": 6, "told": 1, "seen": 3}.items():
+            finite("correction", *saved[name], *saved["each"])
+            check("correction", good=len(saved[name]) == size * places and min(saved[name]) >= 0)
+        for word in (*saved["told"], *saved["seen"]):
+            number_in("correction", word, 0, MOST_COUNTED)
+        (self._each,) = saved["each"]
+        check("correction", good=self._each > 0)
+        self._told, self._seen = list(saved["told"]), list(saved["seen"])
+        self.rates = np.array(saved["rates"], np.float64)
+        self._sums = np.array(saved["sums"], np.float64).reshape(2, places)
+        self._looked = np.array(saved["looked"], np.float64).reshape(2, 3, places)
+
+
 class ExpectedWork:
     """What the exact run takes, of the events so far.
 
     Parameters
     ----------
-    meter : WorkMeter
+    tables : RunTables
+        Of the run that sheds.
     law : WorkLaw
     usual : float
         Run-steps that an event is taken to bring.
@@ -156,21 +300,59 @@ class ExpectedWork:
     ----------
     steps : float
         Run-steps of all events so far.
+    pools : FirstPools or None
+        None: there is nothing to correct the law by.
     """
 
-    def __init__(self, meter: WorkMeter, law: WorkLaw, usual: float) -> None:
-        self.meter, self.law, self.usual = meter, law, usual
+    def __init__(self, tables: RunTables, law: WorkLaw, usual: float) -> None:
+        self.meter, self.law, self.usual = WorkMeter(tables), law, usual
         self.steps = 0.0
+        pools = FirstPools(tables)
+        self.pools = pools if pools.places else None
+        self._correction = Correction(len(tables.pools), pools.places, usual)
+        self._by_place: list[Floats] = []  # of the events of this piece
 
     def of(self, events: Grouped) -> Floats:
         """How many usual events each of these stands for."""
-        steps = self.law.steps(self.meter.measure(events))
+        self._by_place = self.law.by_place(self.meter.measure(events))
+        self._correction.tell(self._by_place)
+        steps = np.zeros(len(events.row))
+        for rate, some in zip(self._correction.rates.tolist(), self._by_place, strict=True):
+            steps += rate * some
         self.steps += float(steps.sum())
         return steps / self.usual
 
+    def look(self, events: RunEvents) -> None:
+        """Look at what some events of this piece would be tested with."""
+        if self.pools is not None:
+            at, seen = self.pools.look(events, self._correction.chances(self._by_place))
+            self._correction.look(seen * self.meter.tests_of(events.cls[at]), [some[at] for some in self._by_place])
+
+    @staticmethod
+    def most_events(events: int) -> int:
+        """How many events may come next, after so many, before a block ends."""
+        return block_after(events) - events % block_after(events)
+
+    def rebind(self, tables: RunTables) -> None:
+        """Go on with columns of wider types."""
+        self.meter.tables = tables
+        if self.pools is not None:
+            self.pools.rebind(tables)
+
+    def end_piece(self, events: int) -> None:
+        """So many events of the stream have come."""
+        if events % block_after(events) == 0:
+            self._correction.end_block(events)
+
     def snapshot(self) -> dict[str, Any]:
         """What must be kept to go on elsewhere, as JSON."""
-        return {"steps": self.steps, "seen": self.meter.snapshot()}
+        pools = None if self.pools is None else self.pools.snapshot()
+        return {
+            "steps": self.steps,
+            "seen": self.meter.snapshot(),
+            "correction": self._correction.snapshot(),
+            "pools": pools,
+        }
 
     def restore(self, saved: dict[str, Any]) -> None:
         """Go on from what ``snapshot`` gave.
@@ -182,3 +364,7 @@ class ExpectedWork:
         finite("steps", saved["steps"])
         self.steps = saved["steps"]
         self.meter.restore(saved["seen"])
+        if saved.get("correction") is not None:  # states of before have none
+            self._correction.restore(saved["correction"])
+        if self.pools is not None and saved.get("pools") is not None:
+            self.pools.restore(saved["pools"])

@@ -8,8 +8,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import pyarrow as pa
 
+    from acep_approx.arrays import Ints
     from acep_approx.engines.batches import Grouped, RunEvents
     from acep_approx.engines.progress import RunProgress
     from acep_approx.engines.runs.lineage import Hits
@@ -32,6 +35,16 @@ WAITS_FOR = {
 }
 """How many of the steps must have been made before each call."""
 WHOLE_BATCH = 1 << 30
+
+
+class HoldsTexts(Protocol):
+    """An engine whose runs hold texts by their codes; see ``Engine``."""
+
+    def texts_held(self) -> Ints:
+        """The codes of these."""
+
+    def recode_texts(self, codes: Ints) -> None:
+        """Per code so far its new one."""
 
 
 class LoadShedder(Protocol):
@@ -57,6 +70,10 @@ class LoadShedder(Protocol):
     @property
     def keeps_order(self) -> bool:
         """Whether the engine gets the events of a piece as they came, not key by key."""
+
+    @property
+    def engines_beside(self) -> Sequence[HoldsTexts]:
+        """Engines that get the same events, with the codes of texts that the shedding one knows."""
 
     def begin_stream(self, schema: pa.Schema, roles: Roles) -> None:
         """Events of these columns are to come."""
@@ -99,6 +116,7 @@ class FixedLoad:
 
     most_events = WHOLE_BATCH
     charges_births = keeps_order = False
+    engines_beside: Sequence[HoldsTexts] = ()
 
     def __init__(self, arena: Shedding) -> None:
         self.arena = arena

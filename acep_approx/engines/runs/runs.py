@@ -6,7 +6,7 @@ Source: Agrawal et al., SIGMOD 2008, section 5. See ``docs/how-it-works/runs.md`
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from typing import Any
 from weakref import WeakSet
@@ -33,7 +33,7 @@ from acep_approx.engines.runs.key_store import (
     with_links,
 )
 from acep_approx.engines.runs.lineage import Hits
-from acep_approx.engines.runs.load_shedder import LoadShedder
+from acep_approx.engines.runs.load_shedder import HoldsTexts, LoadShedder
 from acep_approx.engines.runs.pool_arena import PoolArena, call_functions
 from acep_approx.engines.runs.programs import Rewording, register_kind
 from acep_approx.engines.runs.saved_runs import check_saved, take_up
@@ -429,7 +429,8 @@ class Runs(Engine):
 
     def texts_held(self) -> Ints:
         """The codes of the texts that runs hold, some more than once."""
-        held: Ints = np.concatenate([np.zeros(0, np.int64), *(words[at] for words, at in self._texts())])
+        beside = [other.texts_held() for other in self._beside]
+        held: Ints = np.concatenate([np.zeros(0, np.int64), *beside, *(words[at] for words, at in self._texts())])
         with_text: Ints = held[held != NULL]
         return with_text
 
@@ -438,8 +439,15 @@ class Runs(Engine):
         for words, at in self._texts():
             held = words[at]
             words[at] = np.where(held != NULL, codes[np.where(held != NULL, held, 0)], NULL) if len(codes) else held
+        for other in self._beside:
+            other.recode_texts(codes)
         if self.shedding is not None:
             self.shedding.forget_texts()
+
+    @property
+    def _beside(self) -> Sequence[HoldsTexts]:
+        """Engines whose runs hold the same texts."""
+        return () if self.load_shedder is None else self.load_shedder.engines_beside
 
     def _texts(self) -> list[tuple[Ints, slice]]:
         """Where the saved runs of all keys, and their copies, hold texts."""

@@ -30,6 +30,9 @@ from acep_approx.kernels.runs.fronts import EQUAL, HIGH_FLOAT, HIGH_INT, LOW_FLO
 from acep_approx.kernels.runs.pools import ALL, APART, COLUMNS, HASHED, MOST_KEYS
 from acep_approx.query.syntax import NON_OVERLAP, Expression
 
+TESTS_NONE, BEGINS_NONE = 1 << 64, 1 << 65
+"""Beside the letters of a class of events, all of which are below: with such an event no runs are tested, or begun."""
+
 
 @dataclass
 class _ClassWords:
@@ -274,7 +277,8 @@ class RunTables:
         begin_last = self.options.charges_births
         for pool in [*range(1, len(self.pools)), START] if begin_last else range(len(self.pools)):
             for group in self._groups(pool, mask):
-                self._put_source(words, pool, group, mask)
+                if not mask & (BEGINS_NONE if pool == START else TESTS_NONE):
+                    self._put_source(words, pool, group, mask)
                 involved |= dict.fromkeys(target for _, target in group if target != KILLS)
                 if pool:
                     involved.setdefault(pool)

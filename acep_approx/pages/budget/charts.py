@@ -12,7 +12,7 @@ from math import isfinite
 import numpy as np
 
 from acep_approx.budget.audit import RecallEstimate
-from acep_approx.budget.ledger import Bundle, HistoryPath, PathStep, Piece, RunRecord, Shed
+from acep_approx.budget.ledger import Bundle, HistoryPath, PathStep, Piece, Shed, SpentRecord
 from acep_approx.diagrams.text_layout import label
 from acep_approx.events.counts import counted
 from acep_approx.pages.drawing import MOST_PIECES, Panel, Times, cut, legend, percent, picture, short, steps, thinned
@@ -23,12 +23,12 @@ from acep_approx.visible import escape
 MOST_STATES, MOST_REASONS, MOST_BUNDLES = 12, 5, 400
 
 
-def load(record: RunRecord) -> str:
+def load(record: SpentRecord) -> str:
     """Work against its bound, and what it depends on, over time.
 
     Parameters
     ----------
-    record : RunRecord
+    record : SpentRecord
         With at least one piece; more than 240 are shown as 240.
 
     Returns
@@ -87,7 +87,7 @@ def load(record: RunRecord) -> str:
     )
 
 
-def _hits(record: RunRecord, pieces: Sequence[Piece], time: Times, base: float) -> Iterator[str]:
+def _hits(record: SpentRecord, pieces: Sequence[Piece], time: Times, base: float) -> Iterator[str]:
     for piece, left, right in zip(pieces, time.edges, time.edges[1:], strict=False):
         said = (
             f"up to {moment_text(piece.tick, is_time=record.is_time)}\n{piece.events:,} events\n{piece.work:,} "
@@ -145,7 +145,7 @@ def shed_bars(shed: Sequence[Shed]) -> str:
     states, reasons, counts = by_state(shed)
     sums = {state: sum(counts[state, reason] for reason in reasons) for state in states}
     marks = steps(max(sums.values()), 4)
-    width, left, right, top, lane = 560.0, 130.0, 60.0, 16.0 + 20 * len(reasons), 30.0
+    width, left, right, top, lane = 560.0, 150.0, 60.0, 16.0 + 20 * len(reasons), 30.0
     scale = (width - left - right) / marks[-1]
     base = top + lane * len(states)
     parts = []
@@ -162,7 +162,7 @@ def shed_bars(shed: Sequence[Shed]) -> str:
         ]
     for row, state in enumerate(states):
         y, x = top + row * lane + 5, left
-        parts.append(label(left - 10, y + 15, cut(state, 18), kind="ink", anchor="end"))
+        parts.append(label(left - 10, y + 15, cut(state, 17), kind="ink", anchor="end"))
         for i, reason in enumerate(reasons):
             size = counts[state, reason] * scale
             if size:
@@ -222,6 +222,47 @@ def recall_bar(estimate: RecallEstimate) -> str:
         title="Estimated recall",
         description=f"{number}between {percent(estimate.low)} and {percent(estimate.high)} "
         f"with {percent(estimate.level)} confidence.",
+    )
+
+
+def recall_lanes(known: Sequence[tuple[str, RecallEstimate]]) -> str:
+    """Several estimates below one another: a dot each, and a band for its interval.
+
+    Parameters
+    ----------
+    known : sequence of (str, RecallEstimate)
+        Names, each with an estimate that has an interval; not empty.
+
+    Returns
+    -------
+    str
+    """
+    width, left, right, top, lane = 560.0, 150.0, 66.0, 8.0, 26.0
+    base = top + lane * len(known)
+    size = width - left - right
+    parts = []
+    for share in (0.0, 0.25, 0.5, 0.75, 1.0):
+        x = left + share * size
+        parts.append(f'<path class="grid" d="M{x:.1f} {top:.1f}V{base:.1f}"/>')
+        parts.append(label(x, base + 18, percent(share), anchor="middle"))
+    said_of = []
+    for row, (name, estimate) in enumerate(known):
+        y = top + row * lane + lane / 2
+        low, high = estimate.low or 0.0, 1.0 if estimate.high is None else estimate.high
+        number = "unknown" if estimate.recall is None else percent(estimate.recall)
+        said = f"{name}: {number}, between {percent(low)} and {percent(high)}"
+        said_of.append(said)
+        parts += [
+            f"<g><title>{escape(said)}</title>",
+            label(left - 10, y + 5, cut(name, 17), kind="ink", anchor="end"),
+        ]
+        band = f'x="{left + low * size:.1f}" y="{y - 6:.1f}" width="{max((high - low) * size, 1):.1f}"'
+        parts.append(f'<rect class="r0" fill-opacity=".35" {band} height="12" rx="2"/>')
+        if estimate.recall is not None:
+            parts.append(f'<circle class="r0" cx="{left + estimate.recall * size:.1f}" cy="{y:.1f}" r="5"/>')
+        parts.append(label(width - right + 10, y + 5, number) + "</g>")
+    return picture(
+        parts, width=width, height=base + 26, name="worst", title="Estimated recall", description="; ".join(said_of)
     )
 
 

@@ -6,18 +6,21 @@ from collections import Counter
 from collections.abc import Iterator
 
 from acep_approx.budget.audit import RecallEstimate
-from acep_approx.budget.ledger import LIGHT, Learning, RunRecord
+from acep_approx.budget.ledger import LIGHT, Learning, RunRecord, SpentRecord
 from acep_approx.events.counts import counted
 from acep_approx.pages.drawing import percent
 from acep_approx.timeline.picture import moment_text
 
+LARGE = 1000
+"""Numbers from which on all digits before the point are shown."""
 
-def need_words(record: RunRecord) -> str:
+
+def need_words(record: SpentRecord) -> str:
     """Work and time of the exact run against those of this one; whether a budget can save time at such a load.
 
     Parameters
     ----------
-    record : RunRecord
+    record : SpentRecord
 
     Returns
     -------
@@ -57,12 +60,16 @@ def work_words(full: float | None, done: float, past: float | None = None) -> st
     """
     if full is None:
         return "unknown: nobody knows the work of the exact run here; a run without a budget, or acep train, says it"
-    exact = f"it takes about {full:,.3g} run-steps per event"
-    exact += f" (expected of these events; {past:,.3g} in the past)" if past is not None else ""
+    exact = f"it takes about {_plain(full)} run-steps per event"
+    exact += f" (expected of these events; {_plain(past)} in the past)" if past is not None else ""
     if full < LIGHT:
         return f"{exact}: below {LIGHT:g} a budget saves no time and may take more; run it exactly"
     share = f" ({done / full:.0%})" if done < full else ""
-    return f"{exact}, this one took {done:,.3g}{share}"
+    return f"{exact}, this one took {_plain(done)}{share}"
+
+
+def _plain(number: float) -> str:
+    return f"{number:,.0f}" if number >= LARGE else f"{number:.3g}"
 
 
 def summary(record: RunRecord) -> list[str]:
@@ -166,7 +173,7 @@ def basis_words(estimate: RecallEstimate) -> str:
     return f"by {', '.join(parts[:-1])}{', and ' if len(parts) > 1 else ''}{parts[-1]}"
 
 
-def spent(record: RunRecord) -> list[tuple[str, str]]:
+def spent(record: SpentRecord) -> list[tuple[str, str]]:
     """Numbers to know, each with what it is: what a run used of its budget, shed and found."""
     used = percent(record.work / record.allowed) if record.allowed else "none"
     return [

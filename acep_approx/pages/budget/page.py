@@ -9,8 +9,8 @@ from pathlib import Path
 
 import numpy as np
 
-from acep_approx.budget.audit import RecallEstimate
-from acep_approx.budget.ledger import Learning, Piece, RunRecord, Score, mean_score, place_words
+from acep_approx.budget.audit import NOTHING, RecallEstimate
+from acep_approx.budget.ledger import Learning, Piece, RunRecord, Score, Shed, SpentRecord, mean_score, place_words
 from acep_approx.diagrams.fragments import tiles
 from acep_approx.diagrams.text_layout import label
 from acep_approx.pages.budget.charts import (
@@ -45,8 +45,8 @@ from acep_approx.timeline.picture import RIGHT, WIDTH, moment_text
 from acep_approx.visible import escape
 
 MOST_ROWS = 40
-NOTHING, ABSURD = 0.95, 1_000
-"""An interval that is so wide says nothing about recall; nor does a number of match points so many times another."""
+ABSURD = 1_000
+"""A number of match points that is so many times another says nothing."""
 _MARKED = (
     "In a small part of the stream, chosen by a hash, nothing is shed: runs that the policy would have shed only "
     "get an audit flag. The share of match points there that need no flagged run is the estimate."
@@ -90,7 +90,7 @@ def report_html(record: RunRecord) -> str:
         HTML with its style and its pictures; needs no network and no script. Complexity: linear in the record; the
         size of the page is bounded, but for the query.
     """
-    parts = (_head, _load, _shed, _recall, learned, _matches, _paths)
+    parts = (_head, load_section, _shed, _recall, learned, _matches, _paths)
     sections = (text for part in parts for text in part(record))
     return page(f"Run under a budget: {record.source}", sections)
 
@@ -109,7 +109,7 @@ def budget_sections(record: RunRecord) -> Iterator[str]:
     """
     yield f"<h2>A budget of {escape(record.budget)}</h2>"
     yield from _numbers(record)
-    for part in (_load, _shed, _recall, learned, _paths):
+    for part in (load_section, _shed, _recall, learned, _paths):
         yield from part(record)
 
 
@@ -136,16 +136,28 @@ def _recall_tile(estimate: RecallEstimate | None) -> tuple[str, str]:
     if estimate is None or estimate.low is None:
         return "unknown", "recall (not audited)" if estimate is None else "recall (too little was audited)"
     if estimate.recall is None:
-        between = _interval(estimate) if (estimate.high or 0.0) - (estimate.low or 0.0) < NOTHING else "unknown"
+        between = interval(estimate) if (estimate.high or 0.0) - (estimate.low or 0.0) < NOTHING else "unknown"
         return between, f"recall ({basis_words(estimate)}: too little to say more)"
-    return percent(estimate.recall), f"estimated recall ({_interval(estimate)})"
+    return percent(estimate.recall), f"estimated recall ({interval(estimate)})"
 
 
-def _interval(estimate: RecallEstimate) -> str:
+def interval(estimate: RecallEstimate) -> str:
+    """Between which shares a recall lies, as people read it."""
     return f"{percent(estimate.low or 0.0)} to {percent(estimate.high or 0.0)}"
 
 
-def _load(record: RunRecord) -> Iterator[str]:
+def load_section(record: SpentRecord) -> Iterator[str]:
+    """Work against its bound over time, as a picture and as a table.
+
+    Parameters
+    ----------
+    record : SpentRecord
+
+    Yields
+    ------
+    str
+        Pieces of HTML.
+    """
     yield "<h2>Load and budget over time</h2>"
     if not record.pieces:
         yield '<p class="soft">There were no events.</p>'
@@ -166,15 +178,34 @@ def _load(record: RunRecord) -> Iterator[str]:
 
 
 def _shed(record: RunRecord) -> Iterator[str]:
+    yield from shed_section(record.shed, "state", "the state that they were in")
+
+
+def shed_section(shed: Sequence[Shed], thing: str, by: str) -> Iterator[str]:
+    """What was shed, and why, as bars and as a table.
+
+    Parameters
+    ----------
+    shed : sequence of Shed
+    thing : str
+        What stands in the place of their states, as head of a column.
+    by : str
+        The same in words.
+
+    Yields
+    ------
+    str
+        Pieces of HTML.
+    """
     yield "<h2>What was shed</h2>"
-    if not record.shed_runs:
+    if not any(one.runs for one in shed):
         yield "<p>Nothing: the budget was enough for all runs.</p>"
         return
-    states, reasons, counts = by_state(record.shed)
-    rows = [[state, *(f"{counts[state, reason]:,}" for reason in reasons)] for state in states]
-    yield '<p class="soft">Runs by the state that they were in, and why they were shed.</p>'
-    beside = table(["state", *reasons], rows, caption="runs shed")
-    yield f'<div class="pair"><figure>{shed_bars(record.shed)}</figure>{beside}</div>'
+    names, reasons, counts = by_state(shed)
+    rows = [[name, *(f"{counts[name, reason]:,}" for reason in reasons)] for name in names]
+    yield f'<p class="soft">Runs by {by}, and why they were shed.</p>'
+    beside = table([thing, *reasons], rows, caption="runs shed")
+    yield f'<div class="pair"><figure>{shed_bars(shed)}</figure>{beside}</div>'
 
 
 def _recall(record: RunRecord) -> Iterator[str]:
@@ -192,7 +223,7 @@ def _recall(record: RunRecord) -> Iterator[str]:
         audited = f"{record.audit_work:,}{share}"
     rows = [
         ["estimate", "too few to say" if estimate.recall is None else percent(estimate.recall)],
-        [f"interval, {percent(estimate.level)}", _interval(estimate)],
+        [f"interval, {percent(estimate.level)}", interval(estimate)],
         ["match points audited", f"{estimate.points:,}"],
         ["cells audited", f"{estimate.cells:,}"],
         ["ends of matches tried, and missed", f"{estimate.ends:,}, {estimate.missed:,}"],

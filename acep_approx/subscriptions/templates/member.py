@@ -367,6 +367,10 @@ class TemplateMember(Member):
         """What the pairs of events and queries go through."""
         return self.side.runs.pipeline
 
+    def whose(self, slots: Ints) -> Ints:
+        """The numbers of the queries of some key slots; -1 where several share them."""
+        return self.side.runs.whose(slots)
+
     def constants(self, numbers: Ints) -> pa.Table:
         """The constants of some queries."""
         return self._table.of(numbers)

@@ -391,7 +391,7 @@ class PairRuns:
                 some.know_types()
             new, seen = int(self._arrived[piece[-1]]) - seen, int(self._arrived[piece[-1]])
             for grouped, pairs in self._pairs_of(some, KeyedEvents.of(some, self.key_slots.columns, letters)):
-                shedder.begin_pairs(new, self._whose(grouped.slot), pairs)
+                shedder.begin_pairs(new, self.whose(grouped.slot), pairs)
                 self.pair_keys.added += 1
                 new = 0
                 if self.weights.size > 1:
@@ -404,7 +404,7 @@ class PairRuns:
             shedder.end_piece(some, so_far, time.perf_counter() - begun)
         shedder.begin_pairs(self._all_arrived - seen, NO_QUERIES)
 
-    def _whose(self, slots: Ints) -> Ints:
+    def whose(self, slots: Ints) -> Ints:
         """The number of the query of each slot; -1 where several share it."""
         numbers = self._table.numbers[self.pairing.row_of[slots]]
         return np.full(len(slots), -1) if self.are_classes else numbers
