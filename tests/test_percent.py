@@ -63,7 +63,8 @@ def test_a_share_is_of_the_exact_run_of_the_same_output(text: str, output: str, 
     assert record.work <= share / 100 * stated + 1
     assert 0.88 * true <= stated <= 1.12 * true
     lost = some.shedder.arena.counts.sum() if some.shedder is not None else 0
-    assert record.work >= (0.8 * share / 100 * true if lost > EVENTS / 10 else 0)
+    # of 1.1 run-steps per event a quarter of a tenth is what is held back
+    assert record.work >= (0.7 * share / 100 * true if lost > EVENTS / 10 else 0)
 
 
 @pytest.mark.parametrize("change", [{"every": 0.5}, {"every": 2.0}, {"keys": 3}, {"begins": 3.0}, {"begins": 0.3}])

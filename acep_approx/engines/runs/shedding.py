@@ -388,6 +388,7 @@ class Shedding:
             self.earlier.append(self.worth)
         self.worth = worth
         self._lay_out_again(self.tables)
+        self._looks[:] = 0  # others may go now
 
     def rebind(self, tables: RunTables) -> None:
         """Go on with the same pools, whose columns have got wider types.
