@@ -175,7 +175,7 @@ def test_queries_of_a_template_with_windows_of_their_own_do_not_learn() -> None:
 def test_parts_move_by_prices_once_all_have_learned() -> None:
     desk = filled(2, output="points")
     found = desk.match_within(stream(5, 12_000), "6 steps/event", learn=True)
-    purse = found._run.load
+    purse = found._run.running.load
     assert isinstance(purse, Purse)
     assert purse._all_learned
     by_age = desk.match_within(stream(5, 12_000), "6 steps/event")
