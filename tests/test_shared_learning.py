@@ -65,7 +65,7 @@ def test_a_set_of_one_query_learns_as_the_query_does(budget: str) -> None:
     desk.add(TWO, id="one")
     known = alone.train(past)
     for history in (None, known):
-        histories = None if history is None else Histories({alone.plan.fingerprint(): known})
+        histories = None if history is None else Histories({alone.plan.known_as: known})
         found = desk.match_within(events, budget, learn=True, seed=4, history=histories)
         by_itself = alone.match_within(events, budget, learn=True, seed=4, history=history)
         table = by_itself.points()
@@ -75,7 +75,7 @@ def test_a_set_of_one_query_learns_as_the_query_does(budget: str) -> None:
         made, mine = found.refreshed(), by_itself.refreshed(alone)
         assert (made is None) == (mine is None)
         if made is not None and mine is not None:
-            theirs = made.of(alone.plan, alone.plan.fingerprint())
+            theirs = made.of(alone.plan, alone.plan.known_as)
             assert theirs is not None
             assert (theirs.events_, theirs.points_) == (mine.events_, mine.points_)
             assert theirs.steps_per_event_ == mine.steps_per_event_
@@ -127,7 +127,7 @@ def test_what_was_learned_is_saved_and_used(tmp_path: Path) -> None:
     assert desk.match_within(now, "20%", history=place).to_arrow().equals(
         desk.match_within(now, "20%", history=known).to_arrow()
     )
-    assert desk.match_within(stream(9, 300), "4 steps/event", learn=True).refreshed() is None
+    assert desk.match_within(stream(9, 60), "4 steps/event", learn=True).refreshed() is None
     again = desk.match_within(events, "20%", history=place, learn=True).refreshed()
     assert again is not None
     again.save(place, new_version=True)

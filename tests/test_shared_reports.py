@@ -177,7 +177,7 @@ def test_of_one_query_a_set_tells_what_the_query_tells(budget: str) -> None:
     alone.points()
     desk = QuerySet(output="points")
     desk.add(RISING, id="one")
-    histories = Histories({query.plan.fingerprint(): known})
+    histories = Histories({query.plan.known_as: known})
     found = desk.match_within(events, budget, history=histories, log_shed=True, audit=0)
     assert found.shed().drop_columns("query").to_pylist() == alone.shed().to_pylist()
     assert [words for _, words in told(found._run.logged("one"))] == [

@@ -228,7 +228,7 @@ class TunableSet:
         from acep_approx.training.shared_promise import Ran, ends_in
 
         purse = Purse(Load(budget, seed=seed), known)
-        purse.check(entry.plan for entry in self._running.graph)
+        purse.check(purse.plan_of(entry.plan, entry.horizon) for entry in self._running.graph)
         running, parts = self._in_order(purse), dict[str, list[pa.Table]]()
         for some in self._batches(running, events, on_misfit=_no_misfit):
             for id_, table in running.found(iter(some)).items():

@@ -249,7 +249,9 @@ class BudgetedRun:
         HistoryGraph or None
             A new one; None as long as nothing was learned.
         """
-        return None if self.shedder is None else refreshed(self.shedder, query, self.progress.events)
+        if self.shedder is None:
+            return None
+        return refreshed(self.shedder, type(query)(self.load.plan_of(query.plan)), self.progress.events)
 
     @checked
     def report(self, path: str | Path, source: str = "") -> None:

@@ -179,8 +179,9 @@ class Purse:
             ``ACEP-U073``: runs that never end.
         """
         knows = self.load.full_work is not None or self.histories is not None
+        known = {name.partition("-")[0] for name in self.histories or ()}  # each query of a template has its window
         for plan in plans:
-            is_known = self.histories is not None and plan.known_as in self.histories
+            is_known = plan.fingerprint() in known
             own = replace(self.load, full_work=1.0) if knows else self.load
             self._refuse_unbounded(plan)
             if not is_known:
