@@ -260,12 +260,17 @@ def spending(load: Load, base: Allowance, explores: float) -> Allowance:
         full = load.steps_per_event
         assert full is not None
         rate = budget.amount / 100 * full * (1 - explores)
-        return replace(base, rate=rate, reserve=max(RESERVE_EVENTS * rate, LEAST_RESERVE), reserve_share=RESERVE_SHARE)
+        return replace(base, rate=rate, reserve=reserve_for(rate), reserve_share=RESERVE_SHARE)
     if budget.unit == "steps/event":
         rate = budget.amount * (1 - explores)
         most = max(budget.amount, CARRIED)
         return replace(base, rate=rate, most=most, reserve=most / 4)
     return replace(base, rate=0.0, reserve=1.0)  # the clock says more when a batch comes
+
+
+def reserve_for(rate: float) -> float:
+    """Run-steps that should be left of a share, by those that events are granted."""
+    return max(RESERVE_EVENTS * rate, LEAST_RESERVE)
 
 
 def bound_in_words(budget: Budget, rate: float) -> str:

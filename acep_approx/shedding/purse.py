@@ -45,6 +45,8 @@ MOST_PIECES = 512
 """Pieces of the stream that are remembered; where there are more, every other one."""
 SHORT = 4
 """A last piece that has so many times fewer events than others have is a part of the one before it."""
+LEAST_PART = 0.05
+"""Of what its own work is entitled to, that each engine has in any case: so it is seen when it finds more."""
 LEAST_AMOUNT = 1e-9
 """What an engine has at least of a budget: none is nothing."""
 
@@ -356,17 +358,14 @@ class Purse:
     def _need(self, one: Account) -> Need:
         """What came of an engine since parts moved last; where prices are not learned, by its weight alone."""
         (work, granted, shed), (work_then, granted_then, shed_then) = self._stands(one), one.shedder.stood
-        known = one.shedder.load.history if self._all_learned else None
-        price = one.weight / one.part
-        if known is not None:
-            price = one.weight * known.prices_.marginal(one.shedder.arena.usual_price)
+        price = one.weight * _marginal(one) if self._all_learned else one.weight / one.part
         done, bound = work - work_then, granted - granted_then
         price *= shed > shed_then or ROOM * done > bound  # pairs are not even tried where nothing is left
         return Need(one.size, one.part, done, bound, price)
 
     def _move(self, accounts: Sequence[Account], needs: Sequence[Need]) -> None:
         sizes = _sizes(accounts)
-        parts = towards_one_price([one.part for one in accounts], needs, sizes)
+        parts = towards_one_price([one.part for one in accounts], needs, sizes, LEAST_PART)
         if self._share is not None:
             parts = at_most(ALMOST_ALL / 100 / self._share, parts, sizes)
         for one, part in zip(accounts, parts.tolist(), strict=True):
@@ -629,9 +628,16 @@ def _foreseen(one: Account, share: float | None) -> Need:
     assert known is not None, "all have learned one"
     assert share is not None, "then it is known"
     mine = share * one.part
-    learned = known.prices_.price(mine * one.shedder.load.ratio)
-    price = one.weight * known.prices_.marginal(learned) if mine < 1 else 0.0
+    price = one.weight * known.prices_.marginal(mine * one.shedder.load.ratio) if mine < 1 else 0.0
     return Need(one.size, one.part, 1.0, max(mine, 1.0), price)
+
+
+def _marginal(one: Account) -> float:
+    """Match points that one more run-step of an engine finds where it stands, as its past says."""
+    known, piece = one.shedder.load.history, one.piece
+    assert known is not None, "all have learned one"
+    share = one.part if piece is None or not piece.work else piece.work / max(piece.events, 1) / one.size
+    return known.prices_.marginal(min(share, 1.0) * one.shedder.load.ratio)
 
 
 def _present(shedder: Shedder) -> float | None:

@@ -45,6 +45,7 @@ from acep_approx.shedding.load import (
     first_allowance,
     first_worth,
     learned_price,
+    reserve_for,
     spending,
 )
 from acep_approx.shedding.metrics import Metrics
@@ -298,6 +299,9 @@ class Shedder(Outcome):
         if self.exact_work is not None and taken.steps_per_event:
             self.exact_work.usual = taken.steps_per_event
         allowance, price = spending(self.load, self.arena.allowance, self.explores), learned_price(self.load)
+        if self.exact_work is not None and self._events:  # the past may have had another load
+            times = self.exact_work.steps / self._events / self.exact_work.usual
+            allowance = replace(allowance, reserve=reserve_for(times * allowance.rate))
         if self.online is not None:
             known = self.load.history
             self.online.take_share(self._share_of_run, None if known is None else self._promised(known))

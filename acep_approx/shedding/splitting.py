@@ -166,8 +166,12 @@ def split(before: Split, needs: Sequence[Need], batch: int, *, by_events: bool =
     return Split(tuple(weights.tolist()), tuple(surplus.tolist()), saved, batch, last)
 
 
-def towards_one_price(weights: Sequence[float], needs: Sequence[Need], size: Floats) -> Floats:
+def towards_one_price(
+    weights: Sequence[float], needs: Sequence[Need], size: Floats, least: float = LEAST
+) -> Floats:
     """Move weights a step towards one price: see ``split``; their mean is 1, where each counts by its ``size``.
+
+    None is below ``least``.
 
     Examples
     --------
@@ -175,15 +179,17 @@ def towards_one_price(weights: Sequence[float], needs: Sequence[Need], size: Flo
     >>> towards_one_price((1.0, 1.0), needs, np.ones(2)).round(2).tolist()
     [0.67, 1.33]
     """
-    return _with_mean_one(np.array(weights) * _changes(needs), size)
+    return _with_mean_one(np.array(weights) * _changes(needs), size, least)
 
 
 def _changes(needs: Sequence[Need]) -> Floats:
-    events, price = (np.array([getattr(need, of) for need in needs], np.float64) for of in ("events", "price"))
+    events, parts, price = (
+        np.array([getattr(need, of) for need in needs], np.float64) for of in ("events", "weight", "price")
+    )
     sheds = (price > 0) & (events > 0)
     changes = np.ones(len(needs))
     if sheds.any():
-        changes[sheds] = np.exp(_around_centre(PACE * np.log(price[sheds]), events[sheds]))
+        changes[sheds] = np.exp(_around_centre(PACE * np.log(price[sheds]), (events * parts)[sheds]))
     for number, need in enumerate(needs):
         if need.events and not sheds[number]:
             changes[number] = min(ROOM * need.steps / max(need.bound, 1), 1.0)
@@ -206,16 +212,16 @@ def _around_centre(wanted: Floats, weights: Floats) -> Floats:
     return np.clip(wanted - (low + high) / 2, -most, most)
 
 
-def _with_mean_one(wanted: Floats, size: Floats) -> Floats:
-    """Weights in these proportions, none below ``LEAST``, with a mean of 1."""
+def _with_mean_one(wanted: Floats, size: Floats, least: float) -> Floats:
+    """Weights in these proportions, none below ``least``, with a mean of 1."""
     weights = np.maximum(wanted, 1e-9)
     is_least = np.zeros(len(weights), np.bool_)
     while True:
-        rest = float(size.sum() - LEAST * size[is_least].sum())
+        rest = float(size.sum() - least * size[is_least].sum())
         factor = rest / max(float((size * weights)[~is_least].sum()), 1e-300)
-        below = ~is_least & (factor * weights < LEAST)
+        below = ~is_least & (factor * weights < least)
         if not below.any():
-            return np.where(is_least, LEAST, factor * weights)
+            return np.where(is_least, least, factor * weights)
         is_least |= below
 
 

@@ -118,8 +118,8 @@ class Prices:
         power = np.log(self.price(few) / self.price(many)) / np.log(many / few)
         return float(np.clip(power, LEAST_ELASTICITY, 1.0))
 
-    def marginal(self, price: float) -> float:
-        """Find the match points that one more run-step brings around a price: it falls as the price does.
+    def marginal(self, share: float) -> float:
+        """Find the match points that one more run-step brings at a share of the work.
 
         A price by itself says little beside that of another history: it is in match points per power of run-steps.
         Taken from the upper hull of the replays' work and match points; between its edges by logarithms.
@@ -127,29 +127,25 @@ class Prices:
         Examples
         --------
         >>> prices = Prices((PricePoint(0, 1000, 50), PricePoint(2.0, 200, 40), PricePoint(8.0, 50, 20)))
-        >>> [round(prices.marginal(price), 3) for price in (0.1, 2.0, 8.0, 100.0)]
-        [0.045, 0.045, 0.4, 0.4]
+        >>> [round(prices.marginal(share), 3) for share in (0.05, 0.1, 0.2, 0.5)]
+        [0.4, 0.133, 0.045, 0.013]
         """
-        some = sorted((replay for replay in self.replays if replay.price > 0 and replay.steps > 0), key=_by_price)
-        if not some:
-            return price
-        steps, slopes = self._slopes()
-        logs = np.log([replay.price for replay in some])
-        work = np.minimum.accumulate(np.log([replay.steps for replay in some]))
-        left = np.interp(np.log(price), logs, work)
-        return float(np.exp(np.interp(left, np.log(steps), np.log(slopes))))
+        edges = self._hull()
+        between = list(pairwise(edges)) or [((0, 0), (1, 0))]
+        middle = [math.sqrt(max(one[0], 1) * another[0]) if one[0] else another[0] for one, another in between]
+        slopes = [max(_slope(*edge), LEAST_PRICE) for edge in between]
+        work = max(share * self.replays[0].steps, 1.0)
+        return float(np.exp(np.interp(np.log(work), np.log(middle), np.log(slopes))))
 
-    def _slopes(self) -> tuple[Floats, Floats]:
-        """Match points per run-step at rising numbers of run-steps, by the upper hull of what replays found."""
+    def _hull(self) -> list[tuple[int, int]]:
+        """Work and match points of the replays that find most with their work, at rising work; from none of both."""
         hull = [(0, 0)]
         for steps, points in sorted((replay.steps, replay.points) for replay in self.replays if replay.steps > 0):
             while len(hull) > 1 and _slope(hull[-2], hull[-1]) <= _slope(hull[-2], (steps, points)):
                 hull.pop()
             if steps > hull[-1][0] and points > hull[-1][1]:
                 hull.append((steps, points))
-        between = list(pairwise(hull)) or [((0, 0), (1, 0))]
-        middle = [math.sqrt(max(one[0], 1) * another[0]) if one[0] else another[0] for one, another in between]
-        return np.array(middle, np.float64), np.array([max(_slope(*edge), LEAST_PRICE) for edge in between])
+        return hull
 
     def at(self, others: Prices) -> Prices:
         """The same work and points, at the prices that others have for that work."""
@@ -200,10 +196,6 @@ class Prices:
             weights[order[low]] = 1 - (place - low)
             weights *= min(share / shares[order[0]], 1.0)
         return weights
-
-
-def _by_price(replay: PricePoint) -> float:
-    return replay.price
 
 
 def _slope(one: tuple[int, int], another: tuple[int, int]) -> float:
