@@ -71,7 +71,7 @@ def test_what_is_misspelled_is_guessed():
     assert "--errors" in acep("run", "--erors", "1", code=2).stderr
 
 
-@pytest.mark.parametrize("command", ["why", "tune"])
+@pytest.mark.parametrize("command", ["why"])
 def test_commands_for_one_query_say_what_to_do_with_rules(command, tmp_path):
     rules = tmp_path / f"rules_{'with a long name ' * 5}.acep"
     rules.write_text(f"{TABLE}RULE r ON PATTERN A a WITHIN 5 DO UPSERT t AT (1) END\n", encoding="utf-8")

@@ -34,6 +34,7 @@ MAY_ASK = {
     "revisions/request.py": "refuses what asks for the start of a partition",
     "rules/compiled.py": "makes the tree of a rule's query, with columns in the places of reads",
     "rules/losses.py": "asks for negations: runs that are lost may then have kept others from matching",
+    "rules/unsure.py": "asks for what keeps a match from being known: negations, and what may be passed over",
     "rules/lockstep/eligible.py": "asks whether an event can complete several matches",
     "subscriptions/graph.py": "refuses in a set what a set cannot run",
     "subscriptions/templates/template.py": "chooses which queries may share an automaton",

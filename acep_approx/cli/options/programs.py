@@ -162,6 +162,7 @@ class RuleOptions:
     shed_rules: Annotated[
         WhichFirst | None,
         typer.Option(
+            metavar="WAY",
             help="With --budget: protect (default): rules that write what others read get the budget first, so that "
             "more matches are certain; or alike.",
         ),
