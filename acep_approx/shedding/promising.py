@@ -61,7 +61,7 @@ def exact_run(part: Part, output: str) -> tuple[Truth, int]:
     """The exact run of an output over a part: its match points, and the run-steps that shares are shares of."""
     matcher, tables = _run(part, output)
     assert matcher.pipeline is not None, "it is bound"
-    return Truth.of(tables, matcher.pipeline.window, part.events, part.first_row), matcher.progress.steps
+    return Truth.of(tables, matcher.pipeline.window, part.events), matcher.progress.steps
 
 
 def _inside(known: HistoryGraph, part: Part, share: float, output: str) -> tuple[Ints, int]:

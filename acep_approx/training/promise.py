@@ -41,7 +41,8 @@ class Part:
     ----------
     plan : Plan
     batches : sequence of EventBatch
-        Its events, that nothing was learned from.
+        Its events, that nothing was learned from; numbered from 0, as a run over them alone numbers them: which events
+        are looked at for what the exact run takes (``engines.runs.first_pools``) depends on their numbers.
     bind : callable
         Binds a matcher to their columns.
     trained : int
@@ -57,11 +58,6 @@ class Part:
     def events(self) -> int:
         """How many events it has."""
         return sum(map(len, self.batches))
-
-    @property
-    def first_row(self) -> int:
-        """The row of its first event."""
-        return self.batches[0].first_row if self.batches else 0
 
 
 @dataclass(frozen=True)
@@ -172,8 +168,8 @@ class Truth:
     stretches: Ints
 
     @classmethod
-    def of(cls, tables: Sequence[pa.Table], window: int, events: int, first_row: int = 0) -> Self:
-        """Those of an output of points or counts, over so many events from a row on; the window in ticks."""
+    def of(cls, tables: Sequence[pa.Table], window: int, events: int) -> Self:
+        """Those of an output of points or counts, over so many events; the window in ticks."""
         points = pa.concat_tables(tables)
         rows, first = np.unique(points["row"].to_numpy(), return_index=True)
         points = points.take(pa.array(first))
@@ -181,7 +177,7 @@ class Truth:
         keys = KeyCodes().encode([column.combine_chunks() for column in columns]) if columns else np.zeros_like(rows)
         windows = points["end"].cast(pa.int64()).to_numpy() // (window + 1)
         cells = np.unique(np.stack([keys, windows]), axis=1, return_inverse=True)[1].reshape(-1)
-        return cls(rows, cells, (rows - first_row) * STRETCHES // max(events, 1))
+        return cls(rows, cells, rows * STRETCHES // max(events, 1))
 
     def __len__(self) -> int:
         return len(self.rows)

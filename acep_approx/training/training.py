@@ -340,7 +340,9 @@ class Tried:
 
     def part(self, plan: Plan, past: Past) -> Part:
         """What promises are measured on."""
-        return Part(plan, self.held_out, past.bind, self.trained)
+        first = self.held_out[0].first_row if self.held_out else 0
+        batches = [replace(batch, first_row=batch.first_row - first) for batch in self.held_out]
+        return Part(plan, batches, past.bind, self.trained)
 
     def settled(self, plan: Plan, graph: Graph, past: Past) -> tuple[Reading, Reading]:
         """The reading that is kept once all of the past was learned from, as it was tried, and with the prices of then.
