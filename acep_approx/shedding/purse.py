@@ -358,7 +358,9 @@ class Purse:
     def _need(self, one: Account) -> Need:
         """What came of an engine since parts moved last; where prices are not learned, by its weight alone."""
         (work, granted, shed), (work_then, granted_then, shed_then) = self._stands(one), one.shedder.stood
-        price = one.weight * _marginal(one) if self._all_learned else one.weight / one.part
+        price = one.weight / one.part
+        if self._all_learned:  # before all have histories, prices are what was learned on the way
+            price = one.weight * (_marginal(one) if self._have_histories else one.shedder.arena.usual_price)
         done, bound = work - work_then, granted - granted_then
         price *= shed > shed_then or ROOM * done > bound  # pairs are not even tried where nothing is left
         return Need(one.size, one.part, done, bound, price)
@@ -379,13 +381,17 @@ class Purse:
         mean = math.fsum(one.weight * one.size for one in accounts) / math.fsum(one.size for one in accounts)
         for one in accounts:
             one.part = one.shedder.part = one.weight / mean
-        for _ in range(STEPS_AHEAD if share is not None and self._all_learned else 0):
+        for _ in range(STEPS_AHEAD if share is not None and self._all_learned and self._have_histories else 0):
             self._move(accounts, [_foreseen(one, share) for one in accounts])
 
     @property
     def _all_learned(self) -> bool:
         """Whether all prices are in match points per run-step."""
         return all(one.price_is_learned for one in self.accounts)
+
+    @property
+    def _have_histories(self) -> bool:
+        return all(one.load.history is not None for one in self.accounts)
 
     # --- parts ----------------------------------------------------------------------------------------------
 
