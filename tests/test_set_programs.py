@@ -61,7 +61,7 @@ def test_the_program_prints_its_tables(monkeypatch: pytest.MonkeyPatch, capsys: 
     monkeypatch.setattr(sys, "argv", ["programs", "--quick"])
     programs.main()
     printed = capsys.readouterr().out
-    for title in (OURS, "mean (least) lead", "early results"):
+    for title in (OURS, "mean (least) lead", "early results", "inside a budget"):
         assert title in printed
 
 

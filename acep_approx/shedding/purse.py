@@ -642,8 +642,8 @@ def _marginal(one: Account) -> float:
     """Match points that one more run-step of an engine finds where it stands, as its past says."""
     known, piece = one.shedder.load.history, one.piece
     assert known is not None, "all have learned one"
-    share = one.part if piece is None or not piece.work else piece.work / max(piece.events, 1) / one.size
-    return known.prices_.marginal(min(share, 1.0) * one.shedder.load.ratio)
+    share = 0.0 if piece is None else min(piece.work / max(piece.events, 1) / one.size, 1.0)
+    return known.prices_.marginal(share * one.shedder.load.ratio)
 
 
 def _present(shedder: Shedder) -> float | None:

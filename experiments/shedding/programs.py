@@ -25,7 +25,8 @@ from rich.console import Console
 from rich.table import Table
 
 from acep_approx import Histories
-from experiments.shedding import early_programs, set_programs
+from experiments.shedding import early_programs, rule_programs, set_programs
+from experiments.shedding.rule_workloads import RULE_WORKLOADS
 from experiments.shedding.set_programs import OTHERS, OURS, SetResult
 from experiments.shedding.set_workloads import EVENTS, GENERATED, PROGRAMS, load_set
 
@@ -135,7 +136,19 @@ def early(asked: Asked) -> Iterator[Table]:
     yield table
 
 
-PARTS: dict[str, Callable[[Asked], Iterator[Table]]] = {"sets": sets, "early": early}
+# --- rules --------------------------------------------------------------------------------------------------
+
+
+def rules(asked: Asked) -> Iterator[Table]:
+    """What is found, and how much of it is certain."""
+    events, out = min(asked.events, rule_programs.EVENTS), asked.out
+    if asked.quick:
+        yield from rule_programs.tables(RULE_WORKLOADS[:1], events, rule_programs.BUDGETS[-1:], out)
+    else:
+        yield from rule_programs.tables(RULE_WORKLOADS, events, out=out)
+
+
+PARTS: dict[str, Callable[[Asked], Iterator[Table]]] = {"sets": sets, "early": early, "rules": rules}
 """Each gives its tables as they are ready."""
 
 

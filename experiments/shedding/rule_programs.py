@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -248,26 +248,29 @@ def main() -> None:
     names = asked.only.split(",") if asked.only else [one.name for one in RULE_WORKLOADS]
     events, budgets = (1_500, (0.1, 0.2, 0.6, 0.9)) if asked.quick else (asked.events, BUDGETS)
     console = Console(width=120)
+    some = [one for one in RULE_WORKLOADS if one.name in names]
+    for table in (causes(one, events) for one in some) if asked.causes else tables(some, events, budgets, asked.out):
+        console.print(table)
+
+
+def tables(
+    workloads: Iterable[RuleWorkload], events: int, budgets: Sequence[float] = BUDGETS, out: Path | None = None
+) -> Iterator[Table]:
+    """What was done inside each budget, and how much was certain where so many runs were shed; numbers go to ``out``."""
     shown, summary = _shown(), _summary()
-    for workload in (one for one in RULE_WORKLOADS if one.name in names):
-        if asked.causes:
-            console.print(causes(workload, events))
-            continue
-        results = []
-        for one in measure(workload, events, budgets):
-            results.append(one)
+    for workload in workloads:
+        results = [*measure(workload, events, budgets)]
+        for one in results:
             shown.add_row(*_row(one))
-            if asked.out:
-                with asked.out.open("a", encoding="utf-8") as file:
-                    file.write(json.dumps(asdict(one)) + "\n")
+        shown.add_section()
+        if out is not None:
+            with out.open("a", encoding="utf-8") as file:
+                file.writelines(json.dumps({"part": "rules"} | asdict(one)) + "\n" for one in results)
         shares = [at_shed(results, share) for share in SHED]
         told = ["-" if share is None else f"{share:.0%}" for share in shares]
         summary.add_row(workload.name, *told, str(sum(one.wrong for one in results)))
-        shown.add_section()
-        console.print(f"{workload.name}: done")
-    if not asked.causes:
-        console.print(shown)
-        console.print(summary)
+    yield shown
+    yield summary
 
 
 def _shown() -> Table:
