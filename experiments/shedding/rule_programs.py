@@ -256,7 +256,7 @@ def main() -> None:
 def tables(
     workloads: Iterable[RuleWorkload], events: int, budgets: Sequence[float] = BUDGETS, out: Path | None = None
 ) -> Iterator[Table]:
-    """What was done inside each budget, and how much was certain where so many runs were shed; numbers go to ``out``."""
+    """What was done inside each budget, and how much was certain where so many runs were shed; to ``out``, too."""
     shown, summary = _shown(), _summary()
     for workload in workloads:
         results = [*measure(workload, events, budgets)]
