@@ -20,7 +20,7 @@ from history import HistoryError
 
 KEYED = "PATTERN SEQ(A a, B b, C c) WHERE [k] AND b.x > a.x AND c.x > b.x AND c.y - a.y > b.y - 9 WITHIN 900"
 WITHOUT_KEY = "PATTERN SEQ(A a, B b, C c) WHERE b.x > a.x AND c.x > b.x + a.x AND c.y = a.y WITHIN 150"
-LOOP = "PATTERN SEQ(A a, B+ b[], C c) WHERE [k] AND sum(b[].x) + a.y < c.x + c.y WITHIN 90"
+LOOP = "PATTERN SEQ(A a, B+ b[], C c) WHERE [k] AND sum(b[].x) + a.y < c.x + c.y WITHIN 200"
 EVENTS = 12_000
 
 
@@ -50,7 +50,7 @@ def exact_steps(query: Query, stream: list[dict[str, Any]], merge: str) -> int:
 
 @pytest.mark.parametrize("text", [KEYED, WITHOUT_KEY, LOOP])
 @pytest.mark.parametrize(("output", "merge"), [("points", POINTED), ("counts", LISTED)])
-@pytest.mark.parametrize("share", [10, 50])
+@pytest.mark.parametrize("share", [10, 50, 80])
 def test_a_share_is_of_the_exact_run_of_the_same_output(text: str, output: str, merge: str, share: int):
     """Never more than of the load that is stated; about as much of the true one, unless there is nothing left to do."""
     query, known = learned(text)
@@ -63,8 +63,7 @@ def test_a_share_is_of_the_exact_run_of_the_same_output(text: str, output: str, 
     assert record.work <= share / 100 * stated + 1
     assert 0.88 * true <= stated <= 1.12 * true
     lost = some.shedder.arena.counts.sum() if some.shedder is not None else 0
-    # of 1.1 run-steps per event a quarter of a tenth is what is held back
-    assert record.work >= (0.7 * share / 100 * true if lost > EVENTS / 10 else 0)
+    assert record.work >= (0.8 * share / 100 * true if lost > EVENTS / 10 else 0)
 
 
 @pytest.mark.parametrize("change", [{"every": 0.5}, {"every": 2.0}, {"keys": 3}, {"begins": 3.0}, {"begins": 0.3}])
