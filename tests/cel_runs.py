@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from acep_approx import compile_query
+from acep_approx import Query, compile_query
 from acep_approx.api.matcher import Matcher
 from acep_approx.planning.planner import Plan
 from tests.cel_worlds import CelWorld, cel_world
@@ -49,6 +49,15 @@ def pushed(random_: random.Random, plan: Plan, table: pa.Table, **options: Any) 
             if random_.random() < 0.4:
                 matcher = Matcher.from_state(plan, matcher.state_bytes())
     return pa.concat_tables([one for one in [*tables, matcher.finish()] if one.num_columns])
+
+
+def found_with_a_stop(query: Query, matcher: Any, table: pa.Table) -> Bag:
+    """What a matcher finds that is taken up from its state in the middle of the events."""
+    half = table.num_rows // 2
+    parts = [matcher.push(table.slice(0, half))]
+    matcher = query.from_state(matcher.state_bytes())
+    parts += [matcher.push(table.slice(half)), matcher.finish()]
+    return sum((found(one) for one in parts if one.num_columns), Counter())
 
 
 def disagreement(seed: int, world: CelWorld | None = None) -> str:

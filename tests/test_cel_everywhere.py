@@ -16,7 +16,7 @@ import pytest
 
 from acep_approx import AcepError, HistoryGraph, UsageError, compile_query
 from tests.cases import cases
-from tests.cel_runs import found
+from tests.cel_runs import found, found_with_a_stop
 from tests.cel_worlds import cel_world
 from tests.command_line import acep
 from tests.patience import ended
@@ -80,11 +80,7 @@ def test_random_queries_inside_a_budget_find_nothing_wrong() -> None:
         query = compile_query(world.text, within="12")
         exact = found(query.match(table, **starts).to_arrow())
         matcher = query.matcher(budget="1 steps/event", seed=seed, **starts)
-        half = table.num_rows // 2
-        parts = [matcher.push(table.slice(0, half))]
-        matcher = query.from_state(matcher.state_bytes())  # type: ignore[assignment]
-        parts += [matcher.push(table.slice(half)), matcher.finish()]
-        part = sum((found(one) for one in parts if one.num_columns), Counter())
+        part = found_with_a_stop(query, matcher, table)
         assert not part - exact, seed
         number, some = number + exact.total(), some + part.total()
     assert number > some > 0

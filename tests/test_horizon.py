@@ -14,7 +14,7 @@ import pytest
 from acep_approx import AcepError, QuerySet, UsageError, compile_query
 from acep_approx.planning import changed
 from tests.cases import cases
-from tests.cel_runs import found
+from tests.cel_runs import found, found_with_a_stop
 from tests.cel_worlds import cel_world
 from tests.command_line import acep
 
@@ -52,11 +52,7 @@ def test_random_queries_find_nothing_wrong_and_all_with_all_of_the_work(horizon:
         exact = found(query.match(table).to_arrow())
         assert found(query.match_within(table, "100%", horizon=horizon).to_arrow()) == exact
         matcher = query.matcher(budget=BUDGETS[seed % 3], horizon=horizon, seed=seed)
-        half = table.num_rows // 2
-        parts = [matcher.push(table.slice(0, half))]
-        matcher = query.from_state(matcher.state_bytes())  # type: ignore[assignment]
-        parts += [matcher.push(table.slice(half)), matcher.finish()]
-        part = sum((found(one) for one in parts if one.num_columns), Counter())
+        part = found_with_a_stop(query, matcher, table)
         assert not part - exact, seed
         number, some = number + exact.total(), some + part.total()
     assert number > some > 0
@@ -181,7 +177,7 @@ def test_wrong_use(events: pa.Table, tmp_path: Path) -> None:
 def test_a_horizon_that_is_one_for_all_budgets_would_be_noticed(
     events: pa.Table, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """100% is exact: the horizon is for what sheds."""
+    """At 100% nothing is shed, so no partial match may end with the horizon either."""
     from acep_approx.shedding.load import Load
 
     monkeypatch.setattr(Load, "plan_of", lambda load, plan: changed.until(plan, load.horizon))

@@ -13,9 +13,9 @@ from acep_approx import DataError, Histories, QuerySet, UsageError, compile_quer
 from acep_approx.shedding.purse import Purse
 from acep_approx.shedding.shedder import Shedder
 from acep_approx.shedding.splitting import Need, towards_one_price
+from tests.budgeted_sets import Rows, stream
 from tests.cases import cases
 
-Rows = list[dict[str, Any]]
 WIDE = "PATTERN SEQ(A a, A b, B c) WHERE b.x > a.x AND c.x > b.x WITHIN 40"
 OTHERS = "PATTERN SEQ(A a, B b, C c) WHERE b.x <> a.x AND c.x <> b.x WITHIN 60"
 KEYED = "PATTERN SEQ(A a, A b, C c) WHERE [k] AND b.x <> a.x AND c.x >= b.x WITHIN 50"
@@ -27,16 +27,6 @@ TEMPLATES = (
 UP = "PATTERN SEQ(A a, A b, C c) WHERE b.x > a.x AND c.x > b.x WITHIN 9 RETURN c.x AS x PUBLISH Up"
 READS = "PATTERN SEQ(Up u, B b, C c) WHERE b.x <> u.x AND c.x <> b.x WITHIN 30"
 BUDGETS = ("1 steps/event", "5 steps/event", "20 steps/event", "90 steps/event")
-
-
-def stream(seed: int, rows: int = 240, step: int = 2) -> Rows:
-    """Events with ties, many of them at the edges of constants."""
-    dice = Random(seed)
-    tick, found = 0, []
-    for _ in range(rows):
-        tick += dice.randrange(step + 1)
-        found.append({"ts": tick, "type": dice.choice("AABBC"), "k": dice.choice("uv"), "x": dice.randrange(9)})
-    return found
 
 
 def filled(dice: Random, desk: QuerySet) -> None:

@@ -17,25 +17,16 @@ from acep_approx import DataError, Histories, QuerySet
 from acep_approx.shedding.purse import Account, Purse
 from acep_approx.subscriptions.templates.member import TemplateMember
 from acep_approx.training.histories import digest
+from tests.budgeted_sets import Rows, stream
 from tests.cases import cases
 from tests.command_line import acep
 
-Rows = list[dict[str, Any]]
 WIDE = "PATTERN SEQ(A a, A b, B c) WHERE b.x > a.x AND c.x > b.x WITHIN 40"
 KEYED = "PATTERN SEQ(A a, A b, C c) WHERE [k] AND b.x <> a.x AND c.x >= b.x WITHIN 50"
 MANY = "PATTERN SEQ(A a, A b, B c) WHERE a.x > :p AND b.x <> a.x AND c.x <> a.x + b.x WITHIN 40"
 BUDGETS = ("10%", "30%", "4 steps/event", "25 runs")
 HEADER = "ts,type,k,x\n"
 pytestmark = pytest.mark.filterwarnings("ignore::acep_approx.errors.FewPointsWarning")
-
-
-def stream(seed: int, rows: int) -> Rows:
-    dice = Random(seed)
-    tick, found = 0, []
-    for _ in range(rows):
-        tick += dice.randrange(3)
-        found.append({"ts": tick, "type": dice.choice("AABBC"), "k": dice.choice("uv"), "x": dice.randrange(9)})
-    return found
 
 
 def filled(desk: QuerySet) -> QuerySet:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from random import Random
 from typing import Any
 
 import numpy as np
@@ -18,12 +17,9 @@ from acep_approx.results.shared_tuning import CutPast
 from acep_approx.training.promise import Truth, intervals
 from acep_approx.training.shared_promise import Ran, SharedPromises, held_against
 from history.errors import HistoryError
+from tests.budgeted_sets import MANY, ONE, TWO, stream
 from tests.command_line import acep
 
-Rows = list[dict[str, Any]]
-ONE = "PATTERN SEQ(A a, A b, B c) WHERE b.x > a.x AND c.x > b.x WITHIN 40"
-TWO = "PATTERN SEQ(A a, B b, C c) WHERE [k] AND b.x <> a.x AND c.x <> b.x WITHIN 60"
-MANY = "PATTERN SEQ(A a, A b, B c) WHERE a.x > :p AND b.x <> a.x AND c.x <> a.x + b.x WITHIN 40"
 RULES = """
 TABLE seen (k text, n int DEFAULT 0, KEY (k))
 RULE rise ON PATTERN SEQ(A a, A b, B c) WHERE b.x <> a.x AND c.x <> b.x WITHIN 40
@@ -31,15 +27,6 @@ DO UPDATE seen SET n = old.n + 1 AT (c.k) END
 RULE low WORTH 3 ON PATTERN SEQ(A a, B b, C c) WHERE b.x <> a.x AND store.seen[c.k].n > 20 WITHIN 50
 """
 pytestmark = pytest.mark.filterwarnings("ignore::acep_approx.errors.FewPointsWarning")
-
-
-def stream(seed: int, rows: int) -> Rows:
-    """Events in order of time, with ties."""
-    dice, tick, found = Random(seed), 0, []
-    for _ in range(rows):
-        tick += dice.randrange(3)
-        found.append({"ts": tick, "type": dice.choice("AABBC"), "k": dice.choice("uv"), "x": dice.randrange(9)})
-    return found
 
 
 def desk_of(output: str = "points") -> QuerySet:

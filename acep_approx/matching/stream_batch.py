@@ -150,7 +150,7 @@ class StreamBatch(EventBatch):
         return self.computed.column(name)
 
     def values(self, name: str) -> pa.Array:
-        """The column of an attribute, of these events alone."""
+        """The values that these events have in the column of an attribute."""
         return self.computed.column(name).slice(self._first, len(self))
 
     def here(self, column: Column) -> Column:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
@@ -130,12 +131,15 @@ class Prices:
         >>> [round(prices.marginal(share), 3) for share in (0.05, 0.1, 0.2, 0.5)]
         [0.4, 0.133, 0.045, 0.013]
         """
-        edges = self._hull()
-        between = list(pairwise(edges)) or [((0, 0), (1, 0))]
-        middle = [math.sqrt(max(one[0], 1) * another[0]) if one[0] else another[0] for one, another in between]
-        slopes = [max(_slope(*edge), LEAST_PRICE) for edge in between]
         work = max(share * self.replays[0].steps, 1.0)
-        return float(np.exp(np.interp(np.log(work), np.log(middle), np.log(slopes))))
+        return float(np.exp(np.interp(np.log(work), *self._slopes)))
+
+    @cached_property
+    def _slopes(self) -> tuple[Floats, Floats]:
+        """Logarithms of work, and of what one more run-step finds there; a purse asks for them at every move."""
+        between = list(pairwise(self._hull())) or [((0, 0), (1, 0))]
+        middle = [math.sqrt(max(one[0], 1) * another[0]) if one[0] else another[0] for one, another in between]
+        return np.log(middle), np.log([max(_slope(*edge), LEAST_PRICE) for edge in between])
 
     def _hull(self) -> list[tuple[int, int]]:
         """Work and match points of the replays that find most with their work, at rising work; from none of both."""

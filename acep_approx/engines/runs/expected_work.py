@@ -47,7 +47,7 @@ class WorkLaw:
     powers: tuple[float, ...]
 
     def with_births(self, times: float) -> WorkLaw:
-        """The law of runs that take so many times the run-steps, and one for each try to begin a run."""
+        """The law of a template: tests take ``times`` as many run-steps, and each try to begin a run takes one more."""
         return replace(self, factors=(1.0, *(times * factor for factor in self.factors[1:])))
 
     def steps(self, measured: Measured) -> Floats:
