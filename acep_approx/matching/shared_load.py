@@ -6,11 +6,12 @@ What shares it stands above (``shedding.purse``), as it knows of histories.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from acep_approx.arrays import Floats, Ints
 from acep_approx.engines.batches import Grouped
 from acep_approx.engines.runs.load_shedder import LoadShedder
+from acep_approx.engines.runs.runs import Runs
 from acep_approx.events.stream import EventBatch
 from acep_approx.matching.stream_batch import StreamBatch
 
@@ -19,19 +20,39 @@ if TYPE_CHECKING:
     from acep_approx.planning.planner import Plan
 
 
+class Picked(NamedTuple):
+    """The pairs that an engine must get, by their places, and for how many usual events each is granted."""
+
+    at: Ints
+    worth: Floats
+
+    def take(self, order: Ints) -> Picked:
+        """The same in another order."""
+        return Picked(self.at[order], self.worth[order])
+
+
+class PairsShown(NamedTuple):
+    """Pairs that an engine gets: as it takes them, as columns of what they ask of events, and what they are worth."""
+
+    events: Grouped
+    columns: StreamBatch
+    worth: Floats
+
+
 class EngineShedder(LoadShedder, Protocol):
     """Sheds load for one of several engines.
 
     Where an engine runs pairs of events and queries, ``begin_pairs`` stands for ``begin_piece``.
     """
 
-    def begin_pairs(
-        self, events: int, whose: Ints, pairs: Grouped | None = None, asked: StreamBatch | None = None
-    ) -> None:
-        """So many events of the stream come, as pairs that are ``whose``: each is granted for once.
+    def pick(self, slot: Ints, tick: Ints, cls: Ints, engine: Runs) -> Picked:
+        """The pairs that an engine must get, of those that come next: the others meet no run, and begin none.
 
-        ``asked``: what the pairs ask of events, as columns.
+        Those of a slot stand together, in the order of time.
         """
+
+    def begin_pairs(self, events: int, whose: Ints, pairs: PairsShown | None = None) -> None:
+        """So many events of the stream come, as picked pairs that are ``whose``: each is granted for once."""
 
     def begun(self, slots: Ints) -> Ints | None:
         """The tick of the last event that begins a run of each slot if none is shed; None where nobody asks for it."""

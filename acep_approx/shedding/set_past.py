@@ -23,6 +23,7 @@ from acep_approx.events.reading.widening import one_table
 from acep_approx.events.stream import EventBatch
 from acep_approx.matching.execution import Execution
 from acep_approx.matching.outputs.kinds import POINTS
+from acep_approx.matching.shared_load import PairsShown
 from acep_approx.matching.stream_batch import StreamBatch
 from acep_approx.planning.compiled import CompiledQuery
 from acep_approx.shedding.load import Load
@@ -64,13 +65,14 @@ class Recorder(Shedder):
         super().begin_piece(batch, events)
         self.shown.append(batch.data)
 
-    def begin_pairs(
-        self, events: int, whose: Ints, pairs: Grouped | None = None, asked: StreamBatch | None = None
-    ) -> None:
+    def begin_pairs(self, events: int, whose: Ints, pairs: PairsShown | None = None) -> None:
         """Keep pairs."""
-        super().begin_pairs(events, whose, pairs, asked)
-        if pairs is None or asked is None:
+        super().begin_pairs(events, whose, pairs)
+        if pairs is None:
             return
+        self._keep(whose, pairs.events, pairs.columns)
+
+    def _keep(self, whose: Ints, pairs: Grouped, asked: StreamBatch) -> None:
         whose = np.where(whose < 0, pairs.slot, whose)  # of queries that share their runs
         self.pairs += len(whose)
         self.births += self._births_of(pairs)

@@ -20,19 +20,21 @@ from acep_approx.engines.runs.expected_work import ExpectedWork, WorkMeter
 from acep_approx.engines.runs.first_pools import FirstPools
 from acep_approx.engines.runs.lineage import Hits
 from acep_approx.engines.runs.load_shedder import WHOLE_BATCH, CallOrder, HoldsTexts
+from acep_approx.engines.runs.runs import Runs
 from acep_approx.engines.runs.shedding import Shedding, type_too_late
 from acep_approx.engines.runs.tables import RunTables
 from acep_approx.engines.runs.worth import WITHOUT_END, Allowance
 from acep_approx.events.roles import Roles
 from acep_approx.events.stream import EventBatch
 from acep_approx.jit import tiers
+from acep_approx.kernels.runs.scores import ADAPT
 from acep_approx.learning.cohort import Beside, Cohort
 from acep_approx.learning.judging import POOR, Promise, Ranking, patience
 from acep_approx.learning.learner import Learner
 from acep_approx.learning.online import Observer, OnlineLearning, RecordedLearning
 from acep_approx.learning.shown_later import BesidePairs, BesideReads
 from acep_approx.matching.binding import has_times
-from acep_approx.matching.stream_batch import StreamBatch
+from acep_approx.matching.shared_load import PairsShown, Picked
 from acep_approx.planning.planner import Plan
 from acep_approx.ranges import finite
 from acep_approx.shedding.by_query import PointsByQuery
@@ -61,6 +63,8 @@ if TYPE_CHECKING:
 COHORT, BESIDE = 0.5, 4.0
 """How many of the cells that the budget would pay for are chosen: of a cohort half, so that what it costs can be saved
 up; cells that are only asked for their match points cost less than the full work, and wait until enough is saved up."""
+PAIRS_OF_AN_EVENT = 4
+"""By so many pairs of an event the price of a template goes as by so many events."""
 SAVED_SECONDS = 0.1
 """What may be saved up of a budget in events per second."""
 
@@ -396,35 +400,46 @@ class Shedder(Outcome):
         self.arena.stands_for = stands_for[places]
         self._waiting += int(arrived[-1:].sum() - stands_for.sum())
 
-    def begin_pairs(
-        self,
-        events: int,
-        whose: Ints,
-        pairs: Grouped | None = None,
-        asked: StreamBatch | None = None,
-    ) -> None:
-        """So many events of the stream come, as pairs of queries: each is granted for once.
+    def pick(self, slot: Ints, tick: Ints, cls: Ints, engine: Runs) -> Picked:
+        """The pairs that an engine must get, of those that come next: the others meet no run, and begin none.
 
-        By all pairs in equal parts, or, where that can be told, by what they take in the exact run.
+        Where that can be told, pairs are granted for by what they take in the exact run, and what the others take is
+        shared out among those that the engine gets.
+        """
+        shown, granted = self._of_pairs
+        work, size = self.exact_work, len(slot)
+        self._of_pairs = shown + size, granted
+        if work is None:
+            return Picked(np.arange(size), np.ones(size))
+        sees_all = self.online is not None or self.observer is not None or self.beside.cohort is not None
+        at, worth, others = work.pick(slot, tick, cls, None if sees_all else engine)
+        self._of_pairs = shown + size, granted + self._rate * (float(worth.sum()) + others)
+        if not len(at):
+            self.arena.grant(self._rate * others)
+        return Picked(at, worth + others / max(len(at), 1))
+
+    def begin_pairs(self, events: int, whose: Ints, pairs: PairsShown | None = None) -> None:
+        """So many events of the stream come, as picked pairs: each is granted for once.
+
+        By all of these in equal parts, or, where that can be told, by what they take in the exact run.
 
         ``whose``: the number of the query of each pair, -1 where nobody knows; ``pairs``: None where there are none.
         """
         self._order.check("begin_piece")
-        self._whose = whose
-        if asked is not None and isinstance(self.beside, BesidePairs):
-            self.beside.begin_pairs(asked)
-        shown, granted = self._of_pairs
+        self._whose, arena = whose, self.arena
+        if pairs is not None:
+            arena.stands_for = pairs.worth
+            if isinstance(self.beside, BesidePairs):
+                self.beside.begin_pairs(pairs.columns)
+        if events and len(whose):  # not by each of hundreds of pairs: a price would be far off before work follows it
+            arena.adapts = ADAPT * min(PAIRS_OF_AN_EVENT * events / len(whose), 1.0)
         if self.exact_work is not None:
-            if pairs is not None:
-                self.arena.stands_for = worth = self.exact_work.of(pairs)
-                self._of_pairs = shown + len(whose), granted + self._rate * float(worth.sum())
             return
         self._waiting += events
         if len(whose):
-            self.arena.stands_for = np.ones(len(whose))
             if self._rate > 0:
-                self.arena.rate = self._rate * self._waiting / len(whose)
-            self._of_pairs = shown + len(whose), granted + self._rate * self._waiting
+                arena.rate = self._rate * self._waiting / len(whose)
+            self._of_pairs = self._of_pairs[0], self._of_pairs[1] + self._rate * self._waiting
             self._waiting = 0
 
     def begun(self, slots: Ints) -> Ints | None:

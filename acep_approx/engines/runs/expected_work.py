@@ -24,9 +24,11 @@ from acep_approx.arrays import Floats, Ints, extended
 from acep_approx.automaton.automaton import START
 from acep_approx.engines.batches import Grouped, RunEvents
 from acep_approx.engines.runs.first_pools import FirstPools
+from acep_approx.engines.runs.runs import Runs
 from acep_approx.engines.runs.tables import RunTables
 from acep_approx.kernels.runs import expected as kernel
 from acep_approx.kernels.runs.pools import NEVER
+from acep_approx.kernels.runs.saved import SPAN
 from acep_approx.ranges import TICK, check, finite, number_in
 
 
@@ -77,6 +79,14 @@ class Measured(NamedTuple):
         return units * self.tests[:, place]
 
 
+class Picked(NamedTuple):
+    """Events that an engine must get, by their places, and what the law says of each, and of all others together."""
+
+    at: Ints
+    steps: Floats
+    others: float
+
+
 class WorkMeter:
     """Measures the events of a stream by what they would take.
 
@@ -114,20 +124,45 @@ class WorkMeter:
         self._know_classes()
         size, variables = len(events.slot), len(self._letters)
         logs = np.zeros(size * variables)
-        slots, known = int(events.slot.max(initial=-1)) + 1, len(self._seen.last)
+        self._know_slots(events.slot)
+        if size:
+            kernel.count_recent(events.slot, events.tick, events.cls, self._asked, self._seen, logs)
+        tests = self._tests[events.cls]
+        begins = np.flatnonzero(tests[:, START])
+        np.maximum.at(self._begun, events.slot[begins], events.tick[begins])
+        return Measured(tests, logs.reshape(size, variables) @ self._counted)
+
+    def pick(self, slot: Ints, tick: Ints, cls: Ints, law: WorkLaw, engine: Runs | None) -> Picked:
+        """Measure events, those of a key together and in order of time, and pick those that an engine must get.
+
+        The others meet no run, and begin none: what is noted of them, as the pace of their key, is noted here. All of
+        them where no ``engine`` is given. Complexity: O(events x places x variables).
+        """
+        self._know_classes()
+        self._know_slots(slot)
+        spans = np.ones(len(self._seen.last) * SPAN, np.int64)  # as if all had runs
+        windows, pace = np.zeros(1, np.int64), np.zeros(0)
+        if engine is not None:
+            engine.put_away()
+            spans, pace = engine.store.spans, engine.store.pace
+            windows = np.array([engine.window]) if engine.windows is None else engine.windows
+        standing = kernel.Standing(spans, pace, windows, self._begun)
+        counted = np.ascontiguousarray(self._counted.T, np.int64).ravel()
+        asked = kernel.Law(np.array(law.factors), np.array(law.powers), counted, self._tests.ravel())
+        at, steps = np.empty(len(slot), np.int64), np.empty(len(slot) + 1)
+        many = kernel.pick_events(slot, tick, cls, self._asked, self._seen, asked, standing, at, steps)
+        return Picked(at[:many], steps[:many], float(steps[-1]))
+
+    def _know_slots(self, slot: Ints) -> None:
+        """Make room for what is known of keys."""
+        slots, known, variables = int(slot.max(initial=-1)) + 1, len(self._seen.last), len(self._letters)
         if slots > known:
             room = max(slots, 2 * known)
             counts = np.zeros(room * variables)
             counts[: known * variables] = self._seen.counts
             self._seen = kernel.Seen(extended(self._seen.last, room, NEVER), counts)
-        if size:
-            kernel.count_recent(events.slot, events.tick, events.cls, self._asked, self._seen, logs)
-        tests = self._tests[events.cls]
         if slots > len(self._begun):
             self._begun = extended(self._begun, max(slots, 2 * len(self._begun)), NEVER)
-        begins = np.flatnonzero(tests[:, START])
-        np.maximum.at(self._begun, events.slot[begins], events.tick[begins])
-        return Measured(tests, logs.reshape(size, variables) @ self._counted)
 
     def begun(self, slots: Ints) -> Ints:
         """The tick of the last event of each key that begins a run if none is shed; ``NEVER`` where there was none."""
@@ -345,6 +380,12 @@ class ExpectedWork:
             steps += rate * some
         self.steps += float(steps.sum())
         return steps / self.usual
+
+    def pick(self, slot: Ints, tick: Ints, cls: Ints, engine: Runs | None) -> Picked:
+        """The events that an engine must get, with how many usual events each stands for; see ``WorkMeter.pick``."""
+        picked = self.meter.pick(slot, tick, cls, self.law, engine)
+        self.steps += float(picked.steps.sum()) + picked.others
+        return Picked(picked.at, picked.steps / self.usual, picked.others / self.usual)
 
     def look(self, events: RunEvents) -> None:
         """Look at what some events of this piece would be tested with."""

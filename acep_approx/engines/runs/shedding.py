@@ -106,6 +106,8 @@ class Shedding:
         Run-steps of these that are left: for tests, for tests of runs that would have been shed, for passes over pools.
     birth_tokens : float
         Run-steps that are left for births that are run-steps.
+    adapts : float
+        How much of the way the price goes per event.
     on_passes : float
         Run-steps that passes over pools took.
     price : float
@@ -129,7 +131,7 @@ class Shedding:
     granted, on_passes, rate = Real(kernel.GRANTED), Real(kernel.PASSES), Real(kernel.RATE)
     tokens, audit_tokens, pass_tokens = Real(kernel.TOKENS), Real(kernel.AUDIT_TOKENS), Real(kernel.PASS_TOKENS)
     price, factor = Real(kernel.PRICE_NOW), Real(kernel.FACTOR)
-    birth_tokens = Real(kernel.BIRTH_TOKENS)
+    birth_tokens, adapts = Real(kernel.BIRTH_TOKENS), Real(kernel.ADAPTS)
     untested, broken, stamp = Whole(kernel.UNTESTED), Whole(kernel.BROKEN), Whole(kernel.STAMP)
     _sampled_words, _sample_share = Whole(kernel.SAMPLED), Whole(kernel.SAMPLE)
     _audit_share = Real(kernel.AUDIT_SHARE)
@@ -233,7 +235,7 @@ class Shedding:
         floats[kernel.SPREAD] = worth.spread
         floats[kernel.MOST_PRICE] = (worth.gain / worth.cost).max(initial=0.0) * self.weights.max()
         floats[kernel.DOMINATED_SHARE] = 0.0 if self.tables.drops else worth.dominated
-        floats[kernel.FACTOR] = 1.0
+        floats[kernel.FACTOR], floats[kernel.ADAPTS] = 1.0, kernel.ADAPT
 
     def _trees(self, worth: Worth) -> Ints:
         """The trees of the context as the kernel evaluates them, none if no feature asks for them."""

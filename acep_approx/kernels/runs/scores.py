@@ -54,6 +54,7 @@ from acep_approx.kernels.runs.vm import NULL
     MOST_PRICE,
     WEIGHT_NOW,
     BIRTH_TOKENS,
+    ADAPTS,
     MOST_RUNS,
     AUDIT,
     EPOCH,
@@ -103,15 +104,15 @@ from acep_approx.kernels.runs.vm import NULL
     BORN_IN,
     BORN_FROM,
     EDGE,
-) = range(70)
-"""The first twenty-one are floating point. ``RATE``: run-steps granted per event; ``TOKENS``: what is left of them for
+) = range(71)
+"""The first twenty-two are floating point. ``RATE``: run-steps granted per event; ``TOKENS``: what is left of them for
 tests, ``PASS_TOKENS`` for passes, ``AUDIT_TOKENS`` for runs that are only followed to estimate recall (below 0: lent by
 the others, so that the price does not rise while there is an audit); ``PASSES``: those spent on passes; ``RESERVE``:
 below 0: the price stays as it is; ``DOMINATED_SHARE``: what is left of the score of a run that another of its pool
 dominates; ``ELASTICITY``: by which power of what is left the price changes; ``MOST_PRICE``: no run is worth more;
 ``WEIGHT_NOW``: what a match point of the current key counts for; ``BIRTH_TOKENS``: what may be spent on births that are
-run-steps; ``MOST_RUNS``: -1 for none; ``AUDIT``: which coins, of 2**31,
-are protected; the parts of the arena by where they begin; ``BY_GROUP``: whether groups cover each other: then
+run-steps; ``ADAPTS``: how much of the way the price goes per event; ``MOST_RUNS``: -1 for none; ``AUDIT``: which coins,
+of 2**31, are protected; the parts of the arena by where they begin; ``BY_GROUP``: whether groups cover each other: then
 ``LATEST`` has the latest start of a kept run of each, unless that is ``UNKNOWN``, and ``COVERS_OF_GROUP`` says where
 the covers of each begin; ``STAMP``: of the features by which groups are told apart; ``WORTH``: how often runs were
 scored anew; ``REFUSED``: tick at which a run was shed last; ``BEGUN``: tick of the first event; ``UNTESTED``: tests
@@ -167,11 +168,11 @@ PASS_UNITS = 2
 PASS_EVERY = 24
 """Run-steps in a pool, per run of it, between two passes."""
 ON_PASSES, SAVED_FOR_PASSES = 0.1, 0.01
-"""Share of the budget that is for passes, and what may be saved up of it."""
+"""Share of the budget that is for passes, and what may be saved up of it, and of what the audit has."""
 MOST_LEFT = 1e18
 """Run-steps that are left count as no more: as a whole number, four times as many fit into 64 bits."""
 ADAPT = 1.0 / 1024
-"""How much of the way the price goes per event."""
+"""How much of the way the price goes per event of the stream."""
 LEAST_RESERVE = 1e-6
 """Run-steps that are held back at least, also where none are granted."""
 ON_BIRTHS = 0.5
@@ -374,6 +375,16 @@ def pull_of(shedding: Arena, event: Event, ratio: float) -> float:
 
 
 @inline
+def give_back(worth: Floats, word: int) -> None:
+    """Let tests have what is saved up for passes, or for the audit, beyond what may be."""
+    spare = worth[word] - SAVED_FOR_PASSES * worth[GRANTED]
+    if spare > 0.0:
+        spare = min(spare, worth[MOST_TOKENS] - worth[TOKENS])
+        worth[word] -= spare
+        worth[TOKENS] += spare
+
+
+@inline
 def grant(control: Ints, shedding: Arena, event: Event) -> None:
     """A further event: more may be done, also for those of no interest before it; the price follows what is left."""
     shed, worth = shedding.words, shedding.floats
@@ -382,11 +393,8 @@ def grant(control: Ints, shedding: Arena, event: Event) -> None:
     worth[PASS_TOKENS] += ON_PASSES * steps
     worth[AUDIT_TOKENS] += worth[AUDIT_SHARE] * steps
     worth[GRANTED] += steps
-    spare = worth[PASS_TOKENS] - SAVED_FOR_PASSES * worth[GRANTED]
-    if spare > 0.0:  # few passes were needed
-        spare = min(spare, worth[MOST_TOKENS] - worth[TOKENS])
-        worth[PASS_TOKENS] -= spare
-        worth[TOKENS] += spare
+    give_back(worth, PASS_TOKENS)  # few passes were needed
+    give_back(worth, AUDIT_TOKENS)  # few runs would have been shed
     most = min(worth[MOST_TOKENS], worth[GRANTED]) / 4.0  # at first there is little that could be held back
     reserve = min(max(worth[RESERVE], worth[RESERVE_SHARE] * worth[GRANTED]), most)
     if shed[MOST_RUNS] >= 0:
@@ -401,7 +409,7 @@ def grant(control: Ints, shedding: Arena, event: Event) -> None:
     worth[BIRTH_TOKENS] = min(worth[BIRTH_TOKENS] + ON_BIRTHS * steps, max(reserve, 1.0))
     ratio = reserve / (max(room, 0.0) + reserve / 16.0)
     if worth[PRICE] > 0.0:  # beyond what any run is worth it would take long to come back
-        pull = ADAPT * pull_of(shedding, event, ratio)
+        pull = worth[ADAPTS] * pull_of(shedding, event, ratio)
         factor = worth[FACTOR] * (1.0 + pull * min(max(ratio - 1.0, -1.0), 1.0))
         most = HEADROOM * worth[MOST_PRICE] / worth[PRICE]
         worth[FACTOR] = factor if factor < most else most  # also where it is no number

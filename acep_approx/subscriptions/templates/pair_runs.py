@@ -19,6 +19,7 @@ from acep_approx.arrays import Ints
 from acep_approx.automaton.letters import LetterReader, Masks
 from acep_approx.engines.batches import Grouped
 from acep_approx.engines.runs.event_columns import EventColumns
+from acep_approx.engines.runs.runs import Runs
 from acep_approx.events.columns import to_arrow
 from acep_approx.events.keys import KeyCodes
 from acep_approx.kernels import group as kernel
@@ -29,7 +30,7 @@ from acep_approx.matching.outputs.output import NO_POINTS, Points
 from acep_approx.matching.outputs.tables import joined
 from acep_approx.matching.pieces import LINKS_AT_ONCE
 from acep_approx.matching.pipeline import Pipeline
-from acep_approx.matching.shared_load import EngineShedder
+from acep_approx.matching.shared_load import EngineShedder, PairsShown
 from acep_approx.matching.stream_batch import SomeEvents, StreamBatch
 from acep_approx.matching.stream_side import KeySlots, StreamSide
 from acep_approx.query.parameters import MARK
@@ -223,6 +224,7 @@ class PairRuns:
         self._template, self._table = template, table
         self.shedder, self.weights, self.are_classes = shedder, np.ones(1), False
         self._arrived, self._all_arrived = NO_QUERIES, 0
+        self._worth = np.zeros(0)  # of the pairs that the engine gets next, for how many events each is granted
         plan, column = template.plan, stream.roles.column
         columns = tuple(map(column, plan.keys))
         self.key_slots = stream.slots_of(columns)
@@ -418,7 +420,7 @@ class PairRuns:
                 some.know_types()
             new, seen = int(self._arrived[piece[-1]]) - seen, int(self._arrived[piece[-1]])
             for grouped, pairs in self._pairs_of(some, KeyedEvents.of(some, self.key_slots.columns, letters)):
-                shedder.begin_pairs(new, self.whose(grouped.slot), grouped, pairs)
+                shedder.begin_pairs(new, self.whose(grouped.slot), PairsShown(grouped, pairs, self._worth))
                 self.pair_keys.added += 1
                 new = 0
                 if self.weights.size > 1:
@@ -449,16 +451,21 @@ class PairRuns:
         if pipeline.engine.makes_links and not self.finds_points:
             at_once = max(pipeline.pieces.size, LINKS_AT_ONCE >> 6)
         for found in self.pairing.find(events, at_once):
-            grouped, pairs = self._grouped(batch, self._in_order(found), places)
+            grouped, pairs = self._grouped(batch, found, places)
             if len(grouped.row):
                 yield grouped, pairs
 
-    def _in_order(self, found: Pairs) -> Pairs:
-        """Inside a budget who comes first gets more: so pairs come in an order that a stop does not change."""
-        if self.shedder is None:
-            return found
-        order = np.argsort(self.pair_keys.codes(found.slot), kind="stable")
-        return Pairs(found.at[order], found.slot[order], found.mask[order])
+    def _picked(self, shedder: EngineShedder, slot: Ints, tick: Ints, cls: Ints) -> Ints:
+        """The places of the pairs that the engine must get inside a budget.
+
+        Who comes first gets more: so they come in an order that a stop does not change.
+        """
+        engine = self.pipeline.engine
+        assert isinstance(engine, Runs), "nobody else sheds"
+        picked = shedder.pick(slot, tick, cls, engine)
+        picked = picked.take(np.argsort(self.pair_keys.codes(slot[picked.at]), kind="stable"))
+        self._worth = picked.worth
+        return picked.at
 
     def _batch(self, batch: StreamBatch, at: Ints, slot: Ints) -> PairBatch:
         return PairBatch(batch, self._table, self.words, at, self.pairing.row_of[slot])
@@ -479,9 +486,9 @@ class PairRuns:
 
     def _grouped(self, batch: StreamBatch, found: Pairs, places: Ints | None) -> tuple[Grouped, PairBatch]:
         """Pairs as the engine takes them; those that conditions other than tests leave no letter are left out."""
-        mask, pairs = found.mask, self._batch(batch, found.at, found.slot)
+        mask = found.mask
         if any(self.pairing.asked.others):
-            mask = self._without_others(pairs, mask)
+            mask = self._without_others(self._batch(batch, found.at, found.slot), mask)
         preparer, engine = self.pipeline.preparer, self.pipeline.engine
         known = len(preparer.classes)
         cls = preparer.classes_of(mask)
@@ -489,13 +496,16 @@ class PairRuns:
         if mask is not found.mask:
             kept = np.flatnonzero(mask != 0)
             at, slot, cls = at[kept], slot[kept], cls[kept]
-            pairs = self._batch(batch, at, slot)
         if len(preparer.classes) > known or known == 1:
             engine.set_classes(preparer.classes)
         engine.reserve(self.pairing.slots)
         self._inner.pairs.slots = self.pairing.slots
         if self.windows is not None:
             engine.windows = self.windows[np.maximum(self.pairing.row_of[: self.pairing.slots], 0)]
+        if self.shedder is not None:
+            kept = self._picked(self.shedder, slot, batch.ticks[at], cls)
+            at, slot, cls = at[kept], slot[kept], cls[kept]
+        pairs = self._batch(batch, at, slot)
         assert pairs.rows is not None, "pairs have the rows of their events"
         row = pairs.rows
         place = row if places is None else places[at]
