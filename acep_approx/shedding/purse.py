@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -24,12 +23,13 @@ from acep_approx.events.stream import EventBatch
 from acep_approx.kernels.runs.scores import LOG_SLOT
 from acep_approx.planning.changed import until
 from acep_approx.ranges import COUNT, TICK, finite, number_in
+from acep_approx.shedding.accounts import Account, present_work
 from acep_approx.shedding.load import Load, full_work_unknown
 from acep_approx.shedding.metrics import shed_table, windows_of_slots
 from acep_approx.shedding.refreshed import refreshed
 from acep_approx.shedding.shedder import Shedder
 from acep_approx.shedding.splitting import ALMOST_ALL, ROOM, Need, towards_one_price
-from acep_approx.training.histories import Histories, check_same, told
+from acep_approx.training.histories import Histories, check_same
 
 if TYPE_CHECKING:
     from acep_approx.learning.online import OnlineLearning
@@ -37,55 +37,22 @@ if TYPE_CHECKING:
     from acep_approx.planning.planner import Plan
     from acep_approx.training.history_graph import HistoryGraph
 
-FIRST_MOVE, MOST_EVENTS = 256, 4096
+FIRST_MOVE, MOST_EVENTS = 64, 1024
 """Events after which parts move for the first time, and then twice as many each time, up to so many."""
 STEPS_AHEAD = 30
 """Moves that are made before the first event, as far as histories know the prices."""
+LEAST_TIMES, MOST_TIMES = 0.125, 2.0
+"""By how much all parts are multiplied at least, and at most, so that no more is granted than is stated."""
+MORE_STEPS = 4
+"""Moves that are made at once where the past says how match points grow with the work."""
 MOST_PIECES = 512
 """Pieces of the stream that are remembered; where there are more, every other one."""
 SHORT = 4
 """A last piece that has so many times fewer events than others have is a part of the one before it."""
-LEAST_PART = 0.05
+LEAST_PART = 0.1
 """Of what its own work is entitled to, that each engine has in any case: so it is seen when it finds more."""
 LEAST_AMOUNT = 1e-9
 """What an engine has at least of a budget: none is nothing."""
-
-
-@dataclass(eq=False)
-class Account:
-    """What a purse knows of an engine.
-
-    Attributes
-    ----------
-    shedder : Shedder
-        Sheds for it.
-    name : str
-        For people.
-    weight : float
-        What a match point of it counts for, beside those of others.
-    part : float
-        Its part of the budget, as a multiple of what its own work is entitled to.
-    size : float
-        Run-steps per event of its exact run, as far as they are known.
-    """
-
-    shedder: Shedder
-    name: str = ""
-    weight: float = 1.0
-    part: float = 1.0
-    size: float = 1.0
-
-    @cached_property
-    def history(self) -> dict[str, Any] | None:
-        """What a state holds of the history that it has."""
-        known = self.shedder.load.history
-        return None if known is None else told(known)
-
-    @property
-    def piece(self) -> Piece | None:
-        """Where it stood at the end of the last piece of the stream."""
-        pieces = self.shedder.metrics.pieces
-        return pieces[-1] if pieces else None
 
 
 @dataclass(frozen=True, eq=False)
@@ -167,6 +134,7 @@ class Purse:
         self._pieces: list[Piece] = []
         self._between, self._since = 1, 0  # events between two pieces that are remembered, and since the last one
         self._is_restored = self._is_changed = self._will_change = False
+        self._times_owed = 1.0  # by which all parts are multiplied, so that what is granted is what is stated
         self._histories: dict[str, Any] = {}  # those of the state that it goes on from
 
     # --- engines --------------------------------------------------------------------------------------------
@@ -339,8 +307,12 @@ class Purse:
         accounts = self._in_order()
         if len(accounts) > 1 and not self.load.budget.is_unlimited:
             self._know_sizes()
-            needs = [self._need(one) for one in accounts]
-            self._move(accounts, needs)
+            self._move(accounts, [self._need(one) for one in accounts])
+            share = self._share
+            for _ in range(MORE_STEPS if share is not None and self._all_learned and self._have_histories else 0):
+                self._move(accounts, [_foreseen(one, share) for one in accounts])
+            if self._shares_tokens:
+                self._square()
             self._tell()
             if self._shares_tokens:
                 self._share_tokens(accounts)
@@ -360,7 +332,9 @@ class Purse:
         (work, granted, shed), (work_then, granted_then, shed_then) = self._stands(one), one.shedder.stood
         price = one.weight / one.part
         if self._all_learned:  # before all have histories, prices are what was learned on the way
-            price = one.weight * (_marginal(one) if self._have_histories else one.shedder.arena.usual_price)
+            price = one.weight * one.shedder.arena.usual_price
+            if self._have_histories:
+                price = one.marginal(_share_taken(one))
         done, bound = work - work_then, granted - granted_then
         price *= shed > shed_then or ROOM * done > bound  # pairs are not even tried where nothing is left
         return Need(one.size, one.part, done, bound, price)
@@ -408,7 +382,7 @@ class Purse:
         accounts, given = list(self.accounts.values()), self.load.full_work
         found = [one for one in accounts if one.shedder.load.history is not None]
         for one in found:
-            one.size = max(_present(one.shedder) or 0.0, LEAST_AMOUNT)
+            one.size = max(present_work(one.shedder) or 0.0, LEAST_AMOUNT)
         others = [one for one in accounts if one.shedder.load.history is None]
         rest = math.fsum(one.size for one in found) / len(found) if found else 1.0
         for one in others:
@@ -434,6 +408,7 @@ class Purse:
     def _amounts(self, accounts: Sequence[Account], shares: Floats) -> list[float]:
         amount, unit = self.load.budget.amount, self.load.budget.unit
         if unit == "%":
+            amount *= self._times_owed
             return [min(amount * one.part, ALMOST_ALL) for one in accounts]
         if unit == "events/s":
             return [amount / max(share, LEAST_AMOUNT) for share in shares.tolist()]
@@ -455,6 +430,32 @@ class Purse:
     def _shares_tokens(self) -> bool:
         budget = self.load.budget
         return budget.unit in ("%", "steps/event") and not budget.is_unlimited
+
+    def _square(self) -> None:
+        """Let all that was granted be the share of the exact run that is stated now, as far as may be.
+
+        Parts are told by what engines are taken to do: where one has another load, others get too much, or too little.
+        Of what is too much as much is taken back as nobody has spent; the rest is not granted in the time to come.
+        """
+        self._times_owed = 1.0
+        exact, accounts = self.exact_work()[0], [*self.accounts.values()]
+        rates = math.fsum(one.shedder.arena.allowance.rate for one in accounts)
+        if exact is None or self.load.budget.unit != "%" or rates <= 0:
+            return
+        piece, share = self.piece(), self.load.budget.amount / 100
+        lacks = share * exact * piece.events - piece.bound
+        if lacks < 0:
+            left = [max(one.shedder.arena.tokens, 0.0) for one in accounts]
+            each = [min(-lacks / max(math.fsum(left), 1e-9), 1.0) * mine for mine in left]
+        else:
+            each = [-lacks * one.shedder.arena.allowance.rate / rates for one in accounts]
+        for one, steps in zip(accounts, each, strict=True):
+            one.shedder.arena.hand_over(steps)
+        owed = max(-lacks - math.fsum(each), 0.0) / max(share * exact * self._next, 1e-9)
+        present = [one.present for one in accounts]
+        told = math.fsum(one.part * mine for one, mine in zip(accounts, present, strict=True))
+        times = math.fsum(present) / told if told > 0 else 1.0
+        self._times_owed = min(max(times * (1 - owed), LEAST_TIMES), MOST_TIMES)
 
     def _share_tokens(self, accounts: Sequence[Account]) -> None:
         """Share out, in proportion to what engines are granted, what they have saved up beyond what they hold back."""
@@ -630,28 +631,16 @@ def added(pieces: Sequence[Piece]) -> Piece:
 
 def _foreseen(one: Account, share: float | None) -> Need:
     """What would come of an engine with its part: a price, or less than was granted where it need not shed."""
-    known = one.shedder.load.history
-    assert known is not None, "all have learned one"
     assert share is not None, "then it is known"
     mine = share * one.part
-    price = one.weight * known.prices_.marginal(mine * one.shedder.load.ratio) if mine < 1 else 0.0
+    price = one.marginal(mine) if mine < 1 else 0.0
     return Need(one.size, one.part, 1.0, max(mine, 1.0), price)
 
 
-def _marginal(one: Account) -> float:
-    """Match points that one more run-step of an engine finds where it stands, as its past says."""
-    known, piece = one.shedder.load.history, one.piece
-    assert known is not None, "all have learned one"
-    share = 0.0 if piece is None else min(piece.work / max(piece.events, 1) / one.size, 1.0)
-    return known.prices_.marginal(share * one.shedder.load.ratio)
-
-
-def _present(shedder: Shedder) -> float | None:
-    """Run-steps per event of the exact run, of the events so far if these tell; in numbers that no split changes."""
-    known = replace(shedder.load, full_work=None).steps_per_event
-    if shedder.exact_work is not None and shedder.metrics.pieces:
-        known = shedder.full_work()
-    return None if known is None else float(f"{known:.6g}")
+def _share_taken(one: Account) -> float:
+    """The share of its exact run that an engine has done."""
+    piece = one.piece
+    return 0.0 if piece is None else min(piece.work / max(piece.events, 1) / one.size, 1.0)
 
 
 def _sizes(accounts: Sequence[Account]) -> Floats:
