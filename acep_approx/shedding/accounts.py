@@ -19,8 +19,9 @@ PAST_EVENTS = 512
 """Events that what the past took of an event counts for, beside what those so far are told to take."""
 BELIEVED = 8.0
 """Match points that the past counts for, beside those that were found."""
-TIMES, CHANCE, LEAST_EXPECTED = 3.0, 6.0, 0.05
-"""From so many times what was expected, and some by chance, on the past is not believed; and the least to expect."""
+TIMES, CHANCE, LEAST_EXPECTED, MOST = 3.0, 6.0, 0.05, 100.0
+"""From so many times what was expected, and some by chance, on the past is not believed; the least to expect, and how
+many times that may have been found."""
 SOME, LEAST_TIMES = 0.02, 0.25
 """Share of its exact run from which on it matters that an engine finds less, and how much that matters at most."""
 
@@ -82,12 +83,11 @@ class Account:
         known, piece, ratio = self.shedder.load.history, self.piece, self.shedder.load.ratio
         if known is None or piece is None:
             return 1.0
-        exact = self.size * max(piece.events, 1)
+        exact, past = self.size * max(piece.events, 1), known.prices_.replays[0].steps * ratio
         share = min(piece.work / exact, 1.0)
-        past, recall = known.prices_.replays[0], known.prices_.recall(share * ratio)
-        expected = recall * past.points / max(past.steps, 1) * exact / ratio
+        expected = known.prices_.best_found(share * ratio) * exact / max(past, 1.0)
         if piece.points > TIMES * expected + CHANCE:  # the past is of no use
-            return piece.points / max(expected, LEAST_EXPECTED)
+            return min(piece.points / max(expected, LEAST_EXPECTED), MOST)
         times = (piece.points + BELIEVED) / (expected + BELIEVED)
         return times if times > 1 else max(math.sqrt(times), LEAST_TIMES) if share > SOME else 1.0
 

@@ -134,13 +134,26 @@ class Prices:
         work = max(share * self.replays[0].steps, 1.0)
         return float(np.exp(np.interp(np.log(work), *self._slopes)))
 
+    def best_found(self, share: float) -> float:
+        """The match points that a share of the work finds at best: on the upper hull of the replays.
+
+        Examples
+        --------
+        >>> prices = Prices((PricePoint(0, 1000, 50), PricePoint(2.0, 200, 40), PricePoint(8.0, 50, 20)))
+        >>> [round(prices.best_found(share), 1) for share in (0.025, 0.1, 1.0)]
+        [10.0, 26.7, 50.0]
+        """
+        work, points = zip(*self._hull, strict=True)
+        return float(np.interp(share * self.replays[0].steps, work, points))
+
     @cached_property
     def _slopes(self) -> tuple[Floats, Floats]:
         """Logarithms of work, and of what one more run-step finds there; a purse asks for them at every move."""
-        between = list(pairwise(self._hull())) or [((0, 0), (1, 0))]
+        between = list(pairwise(self._hull)) or [((0, 0), (1, 0))]
         middle = [math.sqrt(max(one[0], 1) * another[0]) if one[0] else another[0] for one, another in between]
         return np.log(middle), np.log([max(_slope(*edge), LEAST_PRICE) for edge in between])
 
+    @cached_property
     def _hull(self) -> list[tuple[int, int]]:
         """Work and match points of the replays that find most with their work, at rising work; from none of both."""
         hull = [(0, 0)]
