@@ -14,7 +14,8 @@ import numpy as np
 import pytest
 
 from acep_approx import DataError, Histories, QuerySet
-from acep_approx.shedding.purse import Account, Purse
+from acep_approx.shedding.accounts import Account
+from acep_approx.shedding.purse import Purse
 from acep_approx.subscriptions.templates.member import TemplateMember
 from acep_approx.training.histories import digest
 from tests.budgeted_sets import Rows, stream

@@ -86,8 +86,11 @@ class SharedLoad(Protocol):
     def plan_of(self, plan: Plan, horizon: str | None) -> Plan:
         """What is run of the plan of a query that may have a horizon: see ``Load.plan_of``."""
 
-    def join(self, shedder: Any, name: str = "", weight: float = 1.0, instead_of: Any = None) -> None:
-        """Let an engine have a part of the budget, before its next event; perhaps that of another one."""
+    def join(self, shedder: Any, name: str = "", weight: float | Floats = 1.0, instead_of: Any = None) -> None:
+        """Let an engine have a part of the budget, before its next event; perhaps that of another one.
+
+        ``weight``: what a match point of it counts for; of many queries that of each.
+        """
 
     def leave(self, shedder: Any) -> None:
         """Let an engine have no part any more."""

@@ -15,8 +15,9 @@ from acep_approx.budget.set_ledger import PartRecord, QueryRecord, SetRecord, Sh
 from acep_approx.diagrams.fragments import never_raises
 from acep_approx.errors import UsageError
 from acep_approx.learning.online import learning_table, summary
+from acep_approx.shedding.accounts import Account
 from acep_approx.shedding.metrics import shed_by_state
-from acep_approx.shedding.purse import Account, LoggedShed, Purse
+from acep_approx.shedding.purse import LoggedShed, Purse
 from acep_approx.subscriptions.members import Member
 from acep_approx.subscriptions.results import Found, common_columns, in_types_of
 from acep_approx.subscriptions.running import Running

@@ -7,10 +7,13 @@ query that found eight in the past may find thousands now. So what it says is he
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
+import numpy as np
+
+from acep_approx.arrays import Floats
 from acep_approx.budget.ledger import Piece
 from acep_approx.shedding.shedder import Shedder
 from acep_approx.training.histories import told
@@ -22,6 +25,8 @@ BELIEVED = 8.0
 TIMES, CHANCE, LEAST_EXPECTED, MOST = 3.0, 6.0, 0.05, 100.0
 """From so many times what was expected, and some by chance, on the past is not believed; the least to expect, and how
 many times that may have been found."""
+BINS, GRID, LEAST_SHARE = 2, 96, 1e-6
+"""Bins of weights for each time that they double; and how often, and how far down, a past is looked up."""
 SOME, LEAST_TIMES = 0.02, 0.25
 """Share of its exact run from which on it matters that an engine finds less, and how much that matters at most."""
 
@@ -36,8 +41,8 @@ class Account:
         Sheds for it.
     name : str
         For people.
-    weight : float
-        What a match point of it counts for, beside those of others.
+    weights : float64 array
+        What a match point of each of its queries counts for, beside those of others.
     part : float
         Its part of the budget, as a multiple of what its own work is entitled to.
     size : float
@@ -46,9 +51,21 @@ class Account:
 
     shedder: Shedder
     name: str = ""
-    weight: float = 1.0
+    weights: Floats = field(default_factory=lambda: np.ones(1))
     part: float = 1.0
     size: float = 1.0
+
+    @property
+    def weight(self) -> float:
+        """The mean of its weights."""
+        return float(self.weights.mean())
+
+    def weigh(self, weights: Floats) -> None:
+        """From here on match points count for this."""
+        if not np.array_equal(weights, self.weights):
+            self.weights = weights
+            for known in ("_by_share", "_bins"):
+                vars(self).pop(known, None)
 
     @cached_property
     def history(self) -> dict[str, Any] | None:
@@ -70,9 +87,33 @@ class Account:
 
     def marginal(self, share: float) -> float:
         """Match points that one more run-step finds at a share of its exact run, by weight."""
-        known = self.shedder.load.history
+        shares, marginals, _ = self._by_share
+        asked = np.log(max(share, LEAST_SHARE))
+        found = float(np.exp(np.interp(asked, np.log(np.maximum(shares, LEAST_SHARE)), np.log(marginals))))
+        return self.weight * found * self._more_than_expected
+
+    @cached_property
+    def _bins(self) -> tuple[Floats, Floats]:
+        """The weights of its queries beside their mean, as logarithms, and how many of them have each."""
+        bins, place = np.unique(np.rint(BINS * np.log2(self.weights / self.weight)), return_inverse=True)
+        return bins, np.bincount(place) / len(place)
+
+    @cached_property
+    def _by_share(self) -> tuple[Floats, Floats, Floats]:
+        """Rising shares of its exact run, with what one more run-step finds there, and the match points found.
+
+        Where queries have weights, those of the dearest are served first: of a query that counts for twice as much, as
+        much is done as if the price were half of it.
+        """
+        known, ratio = self.shedder.load.history, self.shedder.load.ratio
         assert known is not None, "all have learned one"
-        return self.weight * known.prices_.marginal(share * self.shedder.load.ratio) * self._more_than_expected
+        bins, part = self._bins
+        times = np.exp2(bins / BINS)
+        high, low = (known.prices_.marginal(share) for share in (0.0, 1.0))
+        marginals = np.geomspace(1.001 * high * times.max(), 0.999 * low * times.min(), GRID)
+        each = known.prices_.share_at(marginals[:, None] / times)
+        found = known.prices_.best_found(each) @ part
+        return np.minimum(each @ part / ratio, 1.0), marginals, found
 
     @property
     def _more_than_expected(self) -> float:
@@ -84,8 +125,10 @@ class Account:
         if known is None or piece is None:
             return 1.0
         exact, past = self.size * max(piece.events, 1), known.prices_.replays[0].steps * ratio
-        share = min(piece.work / exact, 1.0)
-        expected = known.prices_.best_found(share * ratio) * exact / max(past, 1.0)
+        (shares, _, found), share = self._by_share, min(piece.work / exact, 1.0)
+        first = int(np.argmax(shares > 0))  # before that as much for each run-step
+        expected = float(np.interp(share, np.append(0.0, shares[first:]), np.append(0.0, found[first:])))
+        expected *= exact / max(past, 1.0)
         if piece.points > TIMES * expected + CHANCE:  # the past is of no use
             return min(piece.points / max(expected, LEAST_EXPECTED), MOST)
         times = (piece.points + BELIEVED) / (expected + BELIEVED)

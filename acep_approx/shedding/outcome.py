@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from acep_approx.budget.audit import AuditCells, AuditSample, RecallEstimate
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
     from acep_approx.learning.online import Observer, OnlineLearning, RecordedLearning
     from acep_approx.shedding.metrics import Metrics
     from acep_approx.shedding.timing import StepClock
+
+ANY_RECALL = 2.0
+"""What a promise is worth that says nothing of recall: from 0 to 1 all is as likely."""
 
 
 class Outcome:
@@ -62,11 +66,14 @@ class Outcome:
     def _by_marks(self, sample: AuditSample) -> RecallEstimate:
         """By runs that were protected; of a template what the past promises speaks, too.
 
-        The past was run as if match points of all queries counted for the same.
+        The past was run as if match points of all queries counted for the same: where they do not, it tells how many
+        there are, and not which share of them is found.
         """
-        past = self._expected() if self.charges_births and self.arena.weights.size == 1 else None
+        past = self._expected() if self.charges_births else None
         if past is None:
             return sample.estimate()
+        if self.arena.weights.size > 1:
+            past = replace(past, recall=0.5, worth=ANY_RECALL)
         return Evidence(self.metrics.found, self._pairs, past, None, sample).estimate()
 
     @property

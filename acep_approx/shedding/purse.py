@@ -197,7 +197,7 @@ class Purse:
         return made
 
     def join(
-        self, shedder: Shedder, name: str = "", weight: float = 1.0, instead_of: Shedder | None = None
+        self, shedder: Shedder, name: str = "", weight: float | Floats = 1.0, instead_of: Shedder | None = None
     ) -> None:
         """Let an engine have a part of the budget, before its next event; or change what its match points count for.
 
@@ -206,8 +206,8 @@ class Purse:
         shedder : Shedder
         name : str
             For people.
-        weight : float, default 1
-            What a match point of it counts for, beside those of other engines.
+        weight : float or float64 array, default 1
+            What a match point of it counts for, beside those of other engines; of many queries that of each.
         instead_of : Shedder, optional
             An engine whose part it gets; that one leaves.
 
@@ -219,15 +219,16 @@ class Purse:
         budget = self.load.budget
         if budget.unit == "%" and not budget.is_unlimited and self.load.full_work is None and not self.histories:
             raise full_work_unknown(budget)  # of some is enough: for others it is about the same
+        weights = np.atleast_1d(np.asarray(weight, np.float64))
         if shedder in self.accounts:
-            self.accounts[shedder].weight = weight
+            self.accounts[shedder].weigh(weights)
             return
         self._is_changed = not self._is_restored
         if instead_of is not None and instead_of in self.accounts:
             shedder.part = instead_of.part
             shedder.take(instead_of.load.budget, instead_of.load.full_work)
             self.leave(instead_of)
-        self.accounts[shedder] = Account(shedder, name, weight, shedder.part)
+        self.accounts[shedder] = Account(shedder, name, weights, shedder.part)
         if self._is_restored:
             self._check_history(self.accounts[shedder])
 

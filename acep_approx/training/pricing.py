@@ -134,17 +134,26 @@ class Prices:
         work = max(share * self.replays[0].steps, 1.0)
         return float(np.exp(np.interp(np.log(work), *self._slopes)))
 
-    def best_found(self, share: float) -> float:
+    def share_at(self, marginal: Floats) -> Floats:
+        """The share of the work at which one more run-step finds so many match points: see ``marginal``."""
+        (works, slopes), steps = self._slopes, max(self.replays[0].steps, 1)
+        asked = np.log(np.maximum(marginal, 1e-300))
+        shares = np.minimum(np.exp(np.interp(-asked, -slopes, works)) / steps, 1.0)
+        return np.where(asked > slopes[0], 0.0, np.where(asked < slopes[-1], 1.0, shares))
+
+    def best_found(self, share: Floats | float) -> Floats:
         """The match points that a share of the work finds at best: on the upper hull of the replays.
 
         Examples
         --------
         >>> prices = Prices((PricePoint(0, 1000, 50), PricePoint(2.0, 200, 40), PricePoint(8.0, 50, 20)))
-        >>> [round(prices.best_found(share), 1) for share in (0.025, 0.1, 1.0)]
+        >>> prices.best_found(np.array([0.025, 0.1, 1.0])).round(1).tolist()
         [10.0, 26.7, 50.0]
+        >>> prices.share_at(np.array([9.0, 0.133, 1e-4])).round(2).tolist()
+        [0.0, 0.1, 1.0]
         """
         work, points = zip(*self._hull, strict=True)
-        return float(np.interp(share * self.replays[0].steps, work, points))
+        return np.asarray(np.interp(np.asarray(share) * self.replays[0].steps, work, points), np.float64)
 
     @cached_property
     def _slopes(self) -> tuple[Floats, Floats]:

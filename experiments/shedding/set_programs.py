@@ -28,8 +28,9 @@ from acep_approx.arrays import Floats
 from acep_approx.budget.budget import Budget
 from acep_approx.budget.set_ledger import SetRecord
 from acep_approx.results.budgeted_set import BudgetedFound
+from acep_approx.shedding.accounts import Account
 from acep_approx.shedding.load import Load
-from acep_approx.shedding.purse import Account, Purse, at_most
+from acep_approx.shedding.purse import Purse, at_most
 from acep_approx.shedding.splitting import ALMOST_ALL, Need
 from experiments.shedding.set_workloads import SetWorkload
 

@@ -131,7 +131,7 @@ class TemplateSide(QuerySide):
         runs.weights = weights / mean if there.size and there.min() < there.max() else np.ones(1)
         runs.are_classes = self.classes is not None
         self._shedder.weigh_keys(np.ones(1))
-        load.join(self._shedder, self.template.text, mean, before)
+        load.join(self._shedder, self.template.text, there if there.size else 1.0, before)
 
     def leave(self) -> None:
         """Take part in the batches no more."""
