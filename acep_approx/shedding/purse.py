@@ -216,13 +216,13 @@ class Purse:
         UsageError
             ``ACEP-U034``: a share of a full work that no history knows of any engine.
         """
-        budget = self.load.budget
-        if budget.unit == "%" and not budget.is_unlimited and self.load.full_work is None and not self.histories:
-            raise full_work_unknown(budget)  # of some is enough: for others it is about the same
         weights = np.atleast_1d(np.asarray(weight, np.float64))
         if shedder in self.accounts:
             self.accounts[shedder].weigh(weights)
             return
+        budget = self.load.budget
+        if budget.unit == "%" and not budget.is_unlimited and self.load.full_work is None and not self.histories:
+            raise full_work_unknown(budget)  # of some is enough: for others it is about the same
         self._is_changed = not self._is_restored
         if instead_of is not None and instead_of in self.accounts:
             shedder.part = instead_of.part

@@ -63,8 +63,8 @@ if TYPE_CHECKING:
 COHORT, BESIDE = 0.5, 4.0
 """How many of the cells that the budget would pay for are chosen: of a cohort half, so that what it costs can be saved
 up; cells that are only asked for their match points cost less than the full work, and wait until enough is saved up."""
-PAIRS_OF_AN_EVENT = 4
-"""By so many pairs of an event the price of a template goes as by so many events."""
+FASTER = 4
+"""The price of a template goes so many times as fast as that of a single query at most: an event is many pairs."""
 SAVED_SECONDS = 0.1
 """What may be saved up of a budget in events per second."""
 
@@ -432,7 +432,7 @@ class Shedder(Outcome):
             if isinstance(self.beside, BesidePairs):
                 self.beside.begin_pairs(pairs.columns)
         if events and len(whose):  # not by each of hundreds of pairs: a price would be far off before work follows it
-            arena.adapts = ADAPT * min(PAIRS_OF_AN_EVENT * events / len(whose), 1.0)
+            arena.adapts = ADAPT * min(FASTER * events / len(whose), 1.0)
         if self.exact_work is not None:
             return
         self._waiting += events

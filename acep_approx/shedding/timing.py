@@ -15,7 +15,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 import numpy as np
-import numpy.typing as npt
 
 from acep_approx.budget.budget import Budget
 from acep_approx.ranges import finite
@@ -47,37 +46,42 @@ class StepClock:
     event_seconds: float = EVENT_SECONDS
     step_seconds: float = STEP_SECONDS
     pieces: int = 0
-    _products: npt.NDArray[np.float64] = field(default_factory=lambda: np.zeros((2, 2)), repr=False)
-    _answers: npt.NDArray[np.float64] = field(default_factory=lambda: np.zeros(2), repr=False)
+    _products: tuple[float, float, float] = field(default=(0.0, 0.0, 0.0), repr=False)
+    _answers: tuple[float, float] = field(default=(0.0, 0.0), repr=False)
 
     def observe(self, events: int, steps: int, seconds: float) -> None:
         """A piece of the stream took so long. Complexity: O(1)."""
-        row = np.array([events, steps], np.float64)
         self.pieces += 1
-        self._products = FORGET * self._products + np.outer(row, row)
-        self._answers = FORGET * self._answers + row * seconds
-        assumed = np.array([EVENT_SECONDS, STEP_SECONDS])
-        ridge = np.diag(CLOCK_PRIOR * np.diag(self._products) + 1.0)
-        found = np.linalg.solve(self._products + ridge, self._answers + ridge @ assumed)
-        self.event_seconds, self.step_seconds = np.maximum(found, assumed / 20).tolist()
+        (squares, both, of_steps), (first, second) = self._products, self._answers
+        squares = FORGET * squares + float(events * events)
+        both = FORGET * both + float(events * steps)
+        of_steps = FORGET * of_steps + float(steps * steps)
+        first, second = FORGET * first + events * seconds, FORGET * second + steps * seconds
+        self._products, self._answers = (squares, both, of_steps), (first, second)
+        ridge, ridge_of_steps = CLOCK_PRIOR * squares + 1.0, CLOCK_PRIOR * of_steps + 1.0
+        squares, of_steps = squares + ridge, of_steps + ridge_of_steps
+        first, second = first + ridge * EVENT_SECONDS, second + ridge_of_steps * STEP_SECONDS
+        whole = squares * of_steps - both * both
+        self.event_seconds = max((of_steps * first - both * second) / whole, EVENT_SECONDS / 20)
+        self.step_seconds = max((squares * second - both * first) / whole, STEP_SECONDS / 20)
 
     @property
     def is_known(self) -> bool:
         """Whether events and run-steps can be told apart: by enough pieces of different load."""
-        (events, both), (_, steps) = self._products
+        events, both, steps = self._products
         return self.pieces >= LEAST_PIECES and both**2 < MOST_ALIKE * events * steps
 
     def snapshot(self) -> list[float]:
         """All that was measured, as JSON."""
-        measured = [*self._products.ravel().tolist(), *self._answers.tolist()]
-        return [self.event_seconds, self.step_seconds, *measured]
+        events, both, steps = self._products
+        return [self.event_seconds, self.step_seconds, events, both, both, steps, *self._answers]
 
     @classmethod
     def restored(cls, saved: list[float]) -> StepClock:
         """What ``snapshot`` gave."""
         finite("clock", *saved)
-        products, answers = np.array(saved[2:6]).reshape(2, 2), np.array(saved[6:])
-        return cls(saved[0], saved[1], 0, products, answers)
+        event_seconds, step_seconds, events, both, _, steps, *answers = saved
+        return cls(event_seconds, step_seconds, 0, (events, both, steps), (answers[0], answers[1]))
 
     def steps_in(self, seconds: float, events: int) -> float:
         """Run-steps that fit into ``seconds`` beside what ``events`` take in any case; at least 0."""

@@ -374,7 +374,8 @@ class ExpectedWork:
     def of(self, events: Grouped) -> Floats:
         """How many usual events each of these stands for."""
         self._by_place = self.law.by_place(self.meter.measure(events))
-        self._correction.tell(self._by_place)
+        if self.pools is not None:
+            self._correction.tell(self._by_place)
         steps = np.zeros(len(events.row))
         for rate, some in zip(self._correction.rates.tolist(), self._by_place, strict=True):
             steps += rate * some
@@ -406,7 +407,7 @@ class ExpectedWork:
 
     def end_piece(self, events: int) -> None:
         """So many events of the stream have come."""
-        if events % block_after(events) == 0:
+        if self.pools is not None and events % block_after(events) == 0:
             self._correction.end_block(events)
 
     def snapshot(self) -> dict[str, Any]:

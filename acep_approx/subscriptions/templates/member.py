@@ -251,7 +251,8 @@ class TemplateSide(QuerySide):
         if left.size:
             self.runs.let_queries_go(left)
         self.runs.refresh()
-        self.take_part()
+        if came.size or left.size or self._shedder is not self.runs.shedder:
+            self.take_part()
 
     def _loose(self) -> Loose | None:
         return Loose.of(self.template, self.runs.pairing.asked.tests, (self.runs.words.kind, self.table.kinds))
