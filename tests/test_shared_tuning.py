@@ -26,7 +26,10 @@ RULE rise ON PATTERN SEQ(A a, A b, B c) WHERE b.x <> a.x AND c.x <> b.x WITHIN 4
 DO UPDATE seen SET n = old.n + 1 AT (c.k) END
 RULE low WORTH 3 ON PATTERN SEQ(A a, B b, C c) WHERE b.x <> a.x AND store.seen[c.k].n > 20 WITHIN 50
 """
-pytestmark = pytest.mark.filterwarnings("ignore::acep_approx.errors.FewPointsWarning")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::acep_approx.errors.FewPointsWarning"),
+    pytest.mark.usefixtures("one_reading"),
+]
 
 
 def desk_of(output: str = "points") -> QuerySet:
