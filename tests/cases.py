@@ -1,4 +1,4 @@
-"""How many random cases a test takes: a twenty-fourth, always the same; with ``ACEP_CASES=full`` all of them, and new ones.
+"""How many random cases a test takes: a twenty-fourth, always the same; all, and new ones, with ``ACEP_CASES=full``.
 
 What a twenty-fourth is too few for, the mutants tell: ``test_mutants.py`` and ``test_runs_mutants.py``.
 """
