@@ -11,8 +11,10 @@ import pyarrow as pa
 import pytest
 
 from acep_approx import HistoryGraph, compile_query
+from acep_approx.budget import RecallEstimate
 from acep_approx.budget.budget import Budget
 from acep_approx.budget.ledger import Piece
+from acep_approx.budget.set_ledger import PartRecord, SetRecord
 from acep_approx.kernels.runs.expected import Asked, Law, Seen, Standing, pick_events
 from acep_approx.kernels.runs.pools import NEVER
 from acep_approx.kernels.runs.saved import SPAN
@@ -142,3 +144,12 @@ def test_what_an_engine_found_is_held_against_what_its_past_expects(account: Acc
     assert with_found(2670) == pytest.approx(10 * nothing, rel=0.05)  # the past is of no use
     assert nothing / 2 < with_found(100) < nothing  # bursts
     assert with_found(0) == pytest.approx(nothing / 4, rel=0.05)
+
+
+def test_recall_of_a_set_lies_between_nothing_and_something_where_that_of_a_part_may_be_nothing() -> None:
+    of = [RecallEstimate(None, low, high, 9, 3) for low, high in ((0.0, 0.5), (0.25, 1.0))]
+    piece = replace(STANDS, points=50, shed=9)
+    parts = [PartRecord(str(number), 1.0, piece, recall=one) for number, one in enumerate(of)]
+    recall, low, high = SetRecord("10%", "history", 0, pieces=[STANDS], parts=parts).recall
+    assert (recall, low) == (None, 0.0)
+    assert high == pytest.approx(100 / (50 / 0.5 + 50 / 1.0))
