@@ -45,6 +45,9 @@ MOST_PIECES = 512
 """Pieces of the stream that are remembered; where there are more, every other one."""
 SHORT = 4
 """A last piece that has so many times fewer events than others have is a part of the one before it."""
+LEAST_TIMES, MOST_TIMES = 0.5, 1.25
+"""What was granted beyond the share of the work, or below it, is made up for until parts move again: by such factors of
+what is granted then, at most. Parts are right for what engines take on the whole, not at each time."""
 LEAST_PART = 0.05
 """Of what its own work is entitled to, that each engine has in any case: so it is seen when it finds more."""
 LEAST_AMOUNT = 1e-9
@@ -434,12 +437,25 @@ class Purse:
     def _amounts(self, accounts: Sequence[Account], shares: Floats) -> list[float]:
         amount, unit = self.load.budget.amount, self.load.budget.unit
         if unit == "%":
-            return [min(amount * one.part, ALMOST_ALL) for one in accounts]
+            times = self._times(accounts)
+            return [min(amount * one.part * times, ALMOST_ALL) for one in accounts]
         if unit == "events/s":
             return [amount / max(share, LEAST_AMOUNT) for share in shares.tolist()]
         if unit == "runs":
             return self._runs(accounts, np.floor(amount * shares))
         return [amount * share for share in shares.tolist()]
+
+    def _times(self, accounts: Sequence[Account]) -> float:
+        """By what parts of a share are multiplied until they move again, so that all together are that share."""
+        told = [(one.shedder.exact_work, one.piece) for one in accounts]
+        stated, granted, share = 0.0, 0.0, self.load.budget.amount / 100
+        for work, piece in told:
+            if work is None or piece is None:
+                return 1.0
+            stated, granted = stated + share * work.steps, granted + piece.bound
+        ahead = share * math.fsum(one.size for one in accounts) * max(self._due, 1)
+        times = 1.0 + (stated - granted) / max(ahead, LEAST_AMOUNT)
+        return float(f"{min(max(times, LEAST_TIMES), MOST_TIMES):.4g}")  # the same however the stream is split
 
     def _runs(self, accounts: Sequence[Account], wanted: Floats) -> list[float]:
         """Of live runs nobody gets those that another one still has."""
