@@ -37,9 +37,8 @@ from acep_approx.training.histories import Histories, history_needed
 from acep_approx.training.history_graph import HistoryGraph
 from acep_approx.training.policies import LEARNED, no_history
 
-CREDIT, ROUNDS = 0.8, 16
-"""Which share of what a match point counts for goes to the writers of what it reads; and how often it is handed on, as
-these read what others write. In circles it comes back, less each time."""
+CREDIT = 0.8
+"""Which share of what a match point counts for goes to the writers of what it reads."""
 WAYS_TO_SHED = ("protect", "alike")
 HOW = ("policy", "audit", "seed", "learns", "full_work")
 """What a load says beside the budget."""
@@ -81,7 +80,7 @@ class RuleSpending:
     histories : Histories
         Known by the names of rules; may have none.
     shed : {"protect", "alike"}
-        Whether rules that write what some rule reads get first what they need.
+        Whether match points of a rule also count for others that read what it writes.
     """
 
     def __init__(self, load: Load, histories: Histories, shed: str) -> None:
@@ -134,18 +133,19 @@ class RuleSpending:
         """What a match point of each rule counts for: its worth; and that of others which read what it writes.
 
         Each match point of a reader hands on a share of what it counts for to the rules that shed and write what it
-        reads, in equal parts for each of their match points: as many as the past had.
+        reads, in equal parts for each of their match points: as many as the past had. Not within a circle: there all
+        depend on one another.
         """
         worths = [rule.rule.worth for rule in program.rules]
         if self.shed != "protect":
             return worths
-        points = [self._points(rule) for rule in program.rules]
+        points, writers = [*map(self._points, program.rules)], self._writers_outside(program)
         found = worths
-        for _ in range(ROUNDS):
+        for _ in program.rules:  # as often as it can be handed on
             more = [0.0] * len(worths)
-            for reader, writers in enumerate(map(self._writers, program.rules)):
-                total = sum(points[writer] for writer in writers)
-                for writer in writers:
+            for reader, some in enumerate(writers):
+                total = sum(points[writer] for writer in some)
+                for writer in some:
                     more[writer] += CREDIT * found[reader] * (points[reader] or total) / total
             found = [worth + handed for worth, handed in zip(worths, more, strict=True)]
         return found
@@ -157,11 +157,20 @@ class RuleSpending:
         known = self._made[rule.number].load.history
         return 1.0 if known is None else max(float(known.points_), 1.0)
 
-    def _writers(self, reader: CompiledRule) -> list[int]:
-        """The rules that shed, and write what a rule reads."""
-        graph = self.program.graph
-        read = {one for one in cells_read(reader, graph) if one[1] or not graph.tables[one[0]].is_total}
-        return [number for number in sorted(graph.writers_of(read)) if number in self._made]
+    def _writers_outside(self, program: Program) -> list[list[int]]:
+        """Per rule those that shed and write what it reads, but for those that also read what comes of it."""
+        graph = program.graph
+        direct = []
+        for rule in program.rules:
+            read = {one for one in cells_read(rule, graph) if one[1] or not graph.tables[one[0]].is_total}
+            direct.append(graph.writers_of(read))
+        before = [set(some) for some in direct]  # all that a rule depends on
+        for _ in direct:
+            before = [some.union(*(before[one] for one in some)) for some in before]
+        return [
+            sorted(writer for writer in some if writer in self._made and reader not in before[writer])
+            for reader, some in enumerate(direct)
+        ]
 
     def pieces(self, batch: EventBatch) -> Iterator[EventBatch]:
         """The parts of a batch between which the budget moves."""
