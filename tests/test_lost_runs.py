@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from operator import eq, ge, gt, le, lt, ne
 from random import Random
 from unittest.mock import patch
@@ -235,6 +235,14 @@ def test_runs_that_are_shed_before_the_tests_of_an_event_may_complete_a_match_th
 
     with patch.object(Shedding, "take_lost", all_at_last):
         assert wrong_within(world, Budgeted("1 runs"))
+
+
+def test_an_event_that_ends_all_runs_may_complete_them_first() -> None:
+    world = rules_world("b.x > a.x", "A3 B5 F0")
+    world = replace(world, text=world.text.replace("SEQ(A a, B b)", "SEQ(A a, ~(B c), B b)"))
+    way = Budgeted("0.3 steps/event")
+    assert run_within(world, way).record.runs_shed == 1
+    assert not wrong_within(world, way)
 
 
 def test_conditions_as_tests() -> None:

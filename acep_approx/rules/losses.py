@@ -218,6 +218,7 @@ class Watch:
         ends = np.zeros(len(batch), np.bool_)
         if self._window != ALWAYS:
             ends = (letters & self.rule.ending_letters & LETTERS != 0) & ~unsure
+            ends &= letters & self.rule.later_letters & LETTERS == 0  # what it leads on goes on
         follow(Seen(slots, ticks, rows, lost, leads, ends), self._window, NEVER, self._shadow, self._first, is_open)
         if self._lost_runs is not None and told is not None:
             is_open = self._lost_runs.follow(batch, slots, letters, told, leads, ends)
