@@ -45,13 +45,14 @@ RECALLS = (0.05, 0.10, 0.20)
 BUDGETS = (*RECALLS, 0.5, 0.8, 0.9)
 """In percent, as users say them: what is spent is held against the true work of the exact run."""
 SHED = (0.02, 0.10, 0.30)
-MOST_LEFT_OUT, LEAST_LEFT_OUT, TRIES, NEAR = 0.98, 5e-4, 10, 0.15
-"""Budgets that shed such shares of the runs are looked for: by what they leave out of the work, in so many tries, until
-the share is near."""
+LEAST, MOST, TRIES, NEAR = 0.05, 2000.0, 10, 0.25
+"""Such shares of the runs are shed by budgets in run-steps per event, which save up nothing: also with many times the
+true work some are, in bursts. They are looked for among such multiples of it, in so many tries, until one is near."""
 WANTED = dict(zip(SHED, (0.85, 0.55, 0.30), strict=True))
 """Share of matches that should be certain at least, where such a share of the runs is shed."""
 SHARED, ALIKE, BY_WORTH, EQUAL, RANDOM = "one budget", "alike", "by WORTH", "equal shares", "random"
-"""``one budget`` serves rules first that write what others read; with ``alike`` and what follows it does not."""
+"""In ``one budget`` match points also count for those that read what a rule writes; with ``alike`` and what follows they
+do not."""
 UNIT = {"unit": "us"}
 
 
@@ -153,17 +154,18 @@ class Measured:
         record = run.record()
         return Ran(out, made, steps if record is None else sum(one.work for one in record.rules), shed)
 
-    def run(self, policy: str, budget: float, *, weighted: bool = False) -> Result:
-        """One run inside a share of the exact run's work."""
+    def run(self, policy: str, budget: float, *, weighted: bool = False, in_steps: bool = False) -> Result:
+        """One run inside a share of the exact run's work; ``in_steps``: in run-steps per event of its true work."""
         rules = self.rules[weighted]
-        how: dict[str, Any] = {"budget": f"{100 * budget:g}%", "history": self.known, "audit": 0.0}
+        steps = f"{budget * self.exact.steps / len(self.today)} steps/event"
+        how: dict[str, Any] = {"budget": steps if in_steps else f"{100 * budget:g}%", "history": self.known}
+        how["audit"] = 0.0
         if policy in (ALIKE, BY_WORTH, RANDOM):
             how["shed"] = "alike"
         if policy == RANDOM:
             how["policy"] = "random"
         spending = None
         if policy == EQUAL:
-            steps = f"{budget * self.exact.steps / len(self.today)} steps/event"
             spending = EqualShares(Load(Budget.parse(steps), audit=0.0), self.known, "alike")
         return self._judged(policy, budget, self._ran(rules, spending, **how))
 
@@ -210,11 +212,11 @@ def matches_of(table: pa.Table) -> set[tuple[Any, ...]]:
 
 def at_shed(measured: Measured, shed: float) -> Result:
     """The run in which about such a share of the runs is shed, of all that were tried."""
-    low, high, tried = math.log(LEAST_LEFT_OUT), math.log(MOST_LEFT_OUT), list[Result]()
+    low, high, tried = math.log(LEAST), math.log(MOST), list[Result]()
     while len(tried) < TRIES and not (tried and abs(tried[-1].shed - shed) <= NEAR * shed):
         middle = (low + high) / 2
-        tried.append(measured.run(SHARED, 1 - math.exp(middle)))
-        low, high = (low, middle) if tried[-1].shed > shed else (middle, high)
+        tried.append(measured.run(SHARED, math.exp(middle), in_steps=True))
+        low, high = (middle, high) if tried[-1].shed > shed else (low, middle)
     return min(tried, key=lambda one: abs(one.shed - shed))
 
 
