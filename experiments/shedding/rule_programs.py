@@ -51,8 +51,8 @@ true work some are, in bursts. They are looked for among such multiples of it, i
 WANTED = dict(zip(SHED, (0.85, 0.55, 0.30), strict=True))
 """Share of matches that should be certain at least, where such a share of the runs is shed."""
 SHARED, ALIKE, BY_WORTH, EQUAL, RANDOM = "one budget", "alike", "by WORTH", "equal shares", "random"
-"""In ``one budget`` match points also count for those that read what a rule writes; with ``alike`` and what follows they
-do not."""
+"""In ``one budget`` match points also count for those that read what a rule writes; with ``alike`` and what follows
+they do not."""
 UNIT = {"unit": "us"}
 
 
@@ -210,14 +210,17 @@ def matches_of(table: pa.Table) -> set[tuple[Any, ...]]:
     return set(zip(*(map(str, table[name].to_pylist()) for name in kept), strict=True))
 
 
-def at_shed(measured: Measured, shed: float) -> Result:
-    """The run in which about such a share of the runs is shed, of all that were tried."""
-    low, high, tried = math.log(LEAST), math.log(MOST), list[Result]()
-    while len(tried) < TRIES and not (tried and abs(tried[-1].shed - shed) <= NEAR * shed):
-        middle = (low + high) / 2
-        tried.append(measured.run(SHARED, math.exp(middle), in_steps=True))
-        low, high = (middle, high) if tried[-1].shed > shed else (low, middle)
-    return min(tried, key=lambda one: abs(one.shed - shed))
+def at_shed(measured: Measured, tries: int = TRIES) -> list[Result]:
+    """For each of the shares the run in which about so much of the runs is shed, of all that were tried for any."""
+    tried: list[Result] = []
+    for shed in SHED:
+        for _ in range(tries):
+            if any(abs(one.shed - shed) <= NEAR * shed for one in tried):
+                break
+            low = max((one.budget for one in tried if one.shed > shed), default=LEAST)
+            high = min((one.budget for one in tried if one.shed <= shed), default=MOST)
+            tried.append(measured.run(SHARED, math.sqrt(low * high), in_steps=True))
+    return [min(tried, key=lambda one: abs(one.shed - shed)) for shed in SHED]
 
 
 def measure(measured: Measured, budgets: Sequence[float] = BUDGETS) -> Iterator[Result]:
@@ -244,22 +247,27 @@ def causes(workload: RuleWorkload, events: int) -> Table:
 def main() -> None:
     """Measure, print the tables, and keep the numbers."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--quick", action="store_true", help="1,500 events, four budgets")
+    parser.add_argument("--quick", action="store_true", help="1,500 events, two budgets, few tries")
     parser.add_argument("--only", default="", help="names of files of rules, with commas")
     parser.add_argument("--events", type=int, default=EVENTS)
     parser.add_argument("--out", type=Path, help="write all numbers here, as JSON lines, as they come")
     parser.add_argument("--causes", action="store_true", help="why matches are not certain, rule by rule; nothing else")
     asked = parser.parse_args()
     names = asked.only.split(",") if asked.only else [one.name for one in RULE_WORKLOADS]
-    events, budgets = (1_500, (0.1, 0.2, 0.5, 0.9)) if asked.quick else (asked.events, BUDGETS)
+    events, budgets, tries = (1_500, (0.1, 0.9), 2) if asked.quick else (asked.events, BUDGETS, TRIES)
     console = Console(width=120)
     some = [one for one in RULE_WORKLOADS if one.name in names]
-    for table in (causes(one, events) for one in some) if asked.causes else tables(some, events, budgets, asked.out):
+    told = tables(some, events, budgets, asked.out, tries)
+    for table in (causes(one, events) for one in some) if asked.causes else told:
         console.print(table)
 
 
 def tables(
-    workloads: Iterable[RuleWorkload], events: int, budgets: Sequence[float] = BUDGETS, out: Path | None = None
+    workloads: Iterable[RuleWorkload],
+    events: int,
+    budgets: Sequence[float] = BUDGETS,
+    out: Path | None = None,
+    tries: int = TRIES,
 ) -> Iterator[Table]:
     """What was done inside each budget, and how much was certain where so many runs were shed; to ``out``, too."""
     shown, summary = _shown(), _summary()
@@ -269,7 +277,7 @@ def tables(
         for one in results:
             shown.add_row(*_row(one))
         shown.add_section()
-        shares = [at_shed(measured, share) for share in SHED]
+        shares = at_shed(measured, tries)
         results += shares
         if out is not None:
             with out.open("a", encoding="utf-8") as file:
