@@ -270,7 +270,7 @@ def test_a_page_of_a_set_and_of_rules(tmp_path: Path) -> None:
     out = rules.match_within(stream(2, 900), "10%", history=learned_of)
     out.report(tmp_path / "rules.html", "events.csv")
     words = " ".join(Page((tmp_path / "rules.html").read_text(encoding="utf-8")).words)
-    for said in ("seen.n and the rows of seen, which writer writes", "3 rules", "1, served first", "What is certain"):
+    for said in ("seen.n and the rows of seen, which writer writes", "3 rules", "with its readers", "What is certain"):
         assert said in words, said
     assert out.record is not None
     assert "budget of 10%" in out.record._repr_html_()

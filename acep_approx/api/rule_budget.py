@@ -37,8 +37,8 @@ from acep_approx.training.histories import Histories, history_needed
 from acep_approx.training.history_graph import HistoryGraph
 from acep_approx.training.policies import LEARNED, no_history
 
-PROTECTED = 1000.0
-"""What a match point counts for, beside those of others, of a rule that writes what some rule reads."""
+CREDIT = 0.8
+"""Which share of what a match point counts for goes to the writers of what it reads."""
 WAYS_TO_SHED = ("protect", "alike")
 HOW = ("policy", "audit", "seed", "learns", "full_work")
 """What a load says beside the budget."""
@@ -80,7 +80,7 @@ class RuleSpending:
     histories : Histories
         Known by the names of rules; may have none.
     shed : {"protect", "alike"}
-        Whether rules that write what some rule reads get first what they need.
+        Whether match points of a rule also count for others that read what it writes.
     """
 
     def __init__(self, load: Load, histories: Histories, shed: str) -> None:
@@ -116,24 +116,61 @@ class RuleSpending:
         self.purse = purse = Purse(self.load, self.histories)
         self.program, self._taint = program, Taint.of(program.graph)
         self._found = {rule.name: [0, 0] for rule in program.rules}
-        self._protected = self._to_spare(program)
+        read = {cell for rule in program.rules for cell in cells_read(rule, program.graph)}
+        self._protected = program.graph.writers_of(read) if self.shed == "protect" else set()
         self._made = {}
         for rule in filter(sheds, program.rules):
             shedder = purse.shedder(rule.plan, rule.name, audits_beside=False)
             assert shedder is not None, "it can shed"
             shedder.looks_at = "reads" if self.load.learns else "nothing"
             self._made[rule.number] = shedder
+        weights = self._weights(program)
         for number, shedder in self._made.items():
-            first = PROTECTED if number in self._protected else 1.0
-            purse.join(shedder, program.rules[number].name, program.rules[number].rule.worth * first)
+            purse.join(shedder, program.rules[number].name, weights[number])
         return self._made
 
-    def _to_spare(self, program: Program) -> set[int]:
-        """The rules that write what some rule reads, if these are to be spared."""
+    def _weights(self, program: Program) -> list[float]:
+        """What a match point of each rule counts for: its worth; and that of others which read what it writes.
+
+        Each match point of a reader hands on a share of what it counts for to the rules that shed and write what it
+        reads, in equal parts for each of their match points: as many as the past had. Not within a circle: there all
+        depend on one another.
+        """
+        worths = [rule.rule.worth for rule in program.rules]
         if self.shed != "protect":
-            return set()
-        read = {cell for rule in program.rules for cell in cells_read(rule, program.graph)}
-        return program.graph.writers_of(read)
+            return worths
+        points, writers = [*map(self._points, program.rules)], self._writers_outside(program)
+        found = worths
+        for _ in program.rules:  # as often as it can be handed on
+            more = [0.0] * len(worths)
+            for reader, some in enumerate(writers):
+                total = sum(points[writer] for writer in some)
+                for writer in some:
+                    more[writer] += CREDIT * found[reader] * (points[reader] or total) / total
+            found = [worth + handed for worth, handed in zip(worths, more, strict=True)]
+        return found
+
+    def _points(self, rule: CompiledRule) -> float:
+        """The match points of a rule that sheds, in the past; where nobody knows all have as many; 0: of others."""
+        if rule.number not in self._made:
+            return 0.0
+        known = self._made[rule.number].load.history
+        return 1.0 if known is None else max(float(known.points_), 1.0)
+
+    def _writers_outside(self, program: Program) -> list[list[int]]:
+        """Per rule those that shed and write what it reads, but for those that also read what comes of it."""
+        graph = program.graph
+        direct = []
+        for rule in program.rules:
+            read = {one for one in cells_read(rule, graph) if one[1] or not graph.tables[one[0]].is_total}
+            direct.append(graph.writers_of(read))
+        before = [set(some) for some in direct]  # all that a rule depends on
+        for _ in direct:
+            before = [some.union(*(before[one] for one in some)) for some in before]
+        return [
+            sorted(writer for writer in some if writer in self._made and reader not in before[writer])
+            for reader, some in enumerate(direct)
+        ]
 
     def pieces(self, batch: EventBatch) -> Iterator[EventBatch]:
         """The parts of a batch between which the budget moves."""

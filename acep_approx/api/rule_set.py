@@ -447,8 +447,8 @@ class RuleSet(TunableRules):
             How much work all rules together may do: as for ``Query.match_within``. Then results have a column
             ``certain``: TRUE says that the match is in the exact answer. With it go ``history`` (a ``RuleHistory``, or
             the path of one), ``policy``, ``audit``, ``seed``, ``learn``, ``full_work``, ``log_shed``, and ``shed``:
-            with "protect", the default, rules that write what some rule reads get first what they need; with "alike"
-            all are alike.
+            with "protect", the default, match points of a rule also count for others that read what it writes; with
+            "alike" for itself alone.
         on_malformed, rejects
             What happens to rows that are pushed and have no time that can be used: as for ``Query.matcher``.
         watermark, source, sequence, idle : optional

@@ -46,7 +46,7 @@ class RuleShare:
     worth : float
         What a match of it counts.
     protected : bool
-        Whether it gets of the budget what it needs before others do.
+        Whether its match points count for more, as others read what it writes.
     work, allowed, live, runs_shed, untested : int
         Run-steps done and allowed, live runs, runs shed, and tests left out.
     matches, certain : int

@@ -169,7 +169,10 @@ class CompiledRule:
 
     @cached_property
     def ending_letters(self) -> int:
-        """The letters that end every match which has begun, as a mask: a negation stands in each of its gaps."""
+        """The letters that end every match which has begun, as a mask: a negation stands in each of its gaps.
+
+        An event that also leads matches on, or completes them, does that first: see ``later_letters``.
+        """
         if self.is_late or self.plan.query.is_simultaneous:
             return 0
         registers, automaton = self.plan.registers, self.plan.automaton
@@ -179,6 +182,16 @@ class CompiledRule:
             guards = [arc.guard for arc in automaton.arcs if arc.source != START]
         ending = frozenset.intersection(*guards) if guards else frozenset[int]()
         return sum(1 << letter for letter in ending)
+
+    @cached_property
+    def later_letters(self) -> int:
+        """The letters of all events of a match but the first, as a mask."""
+        registers, automaton = self.plan.registers, self.plan.automaton
+        if registers is not None:
+            letters = {step.letter for step in registers.steps if step.source != START and step.target is not None}
+        else:
+            letters = {arc.letter for arc in automaton.arcs if arc.source != START}
+        return sum(1 << letter for letter in letters)
 
     @cached_property
     def conditions(self) -> tuple[Expression, ...]:

@@ -35,11 +35,14 @@ from acep_approx.rules.doubt import NO_PLACE, Guard, TableDoubt
 from acep_approx.rules.firing import Firing, OfBatch, OfEvents, Statement
 from acep_approx.rules.graph import Cell, RuleGraph, cell
 from acep_approx.rules.log import TableLog, Transactions, places_of_events
+from acep_approx.rules.lost import LostRuns, can_follow
 from acep_approx.rules.matched import LEAF, Matched
 from acep_approx.rules.program import Program
 from acep_approx.rules.unsure import Readings, Unsure, is_of
 
 NO_ROWS = np.zeros(0, np.int64)
+LETTERS = (1 << 63) - 1
+"""Those that fit into a word."""
 ALWAYS = -1
 """In the place of a window: what was lost once may always be missed."""
 
@@ -152,6 +155,7 @@ class Watch:
         self._arena = arena
         if arena is not None:
             arena.notes_lost = True
+        self._lost_runs: LostRuns | None = None
         self._doubts = doubts
         self.readings = Readings(rule, doubts)
         self._late = {read.table for read in rule.late_reads} & doubts.keys()
@@ -160,6 +164,8 @@ class Watch:
         self._passes_all = passing_less(query) is None and not negated_variables(query.pattern) and not rule.is_late
         is_always = self._chooses or rule.plan.is_count_window
         self._window = ALWAYS if is_always else pipeline.window
+        if arena is not None and not is_always and can_follow(rule):
+            self._lost_runs = LostRuns(arena, self._window)
         self._ends = {letter.type for n, letter in enumerate(rule.plan.letters) if rule.last_letters >> n & 1}
         self._shadow, self._first = NO_ROWS, NO_ROWS
         self._unsure = UnsureEvents()
@@ -200,20 +206,22 @@ class Watch:
         """Events were run: note what may be missed from here on, and what missed matches may have written."""
         self._fit()
         rows = batch.first_row + np.arange(len(batch))
-        lost = np.full(len(batch), NEVER)
-        if self._arena is not None:
-            at, start = self._arena.take_lost()
-            lost[at - batch.first_row] = start
+        lost, told = np.full(len(batch), NEVER), None if self._arena is None else self._arena.take_lost()
+        if told is not None:
+            lost[told.rows - batch.first_row] = told.starts.max(axis=1)
         slots = batch.slots(self.pipeline.preparer.key_columns)
         unsure = some.any & (slots >= 0)
         leads = unsure if self._window == ALWAYS or self.rule.is_late else some.leads & (slots >= 0)
         is_open = np.zeros(len(batch), np.bool_)
         ticks = np.require(batch.ticks, requirements="W")
+        letters = np.array([mask & LETTERS for mask in self.pipeline.preparer.classes], np.int64)[classes]
         ends = np.zeros(len(batch), np.bool_)
-        if self.rule.ending_letters and self._window != ALWAYS:
-            masks = self.pipeline.preparer.classes
-            ends = np.array([bool(mask & self.rule.ending_letters) for mask in masks])[classes] & ~unsure
+        if self._window != ALWAYS:
+            ends = (letters & self.rule.ending_letters & LETTERS != 0) & ~unsure
+            ends &= letters & self.rule.later_letters & LETTERS == 0  # what it leads on goes on
         follow(Seen(slots, ticks, rows, lost, leads, ends), self._window, NEVER, self._shadow, self._first, is_open)
+        if self._lost_runs is not None and told is not None:
+            is_open = self._lost_runs.follow(batch, slots, letters, told, leads, ends)
         is_open |= unsure
         self._open, self._slots, self._last = (rows, is_open), slots, some
         at = np.flatnonzero(leads)
@@ -323,6 +331,8 @@ class Watch:
         one = self._unsure
         scope.arrays |= {"shadow": self._shadow, "first": self._first}
         scope.arrays |= {"slot": one.slot, "row": one.row, "tick": one.tick}
+        if self._lost_runs is not None:
+            self._lost_runs.save(scope.sub("lost"))
 
     def restore(self, scope: Scope) -> None:
         """Take over what ``save`` saved."""
@@ -335,6 +345,8 @@ class Watch:
             scope.array("tick", Range(size, -TICK, TICK)),
         )
         self._fit()
+        if self._lost_runs is not None:
+            self._lost_runs.restore(scope.parts["lost"])
 
 
 def _any_of(rows: pa.Array, wanted: Ints) -> Bools:

@@ -285,7 +285,7 @@ class SteppingStage:
             for shedder in self._shedders:
                 shedder.begin_batch(len(batch))
             while first < len(batch):
-                part = batch.slice(first, self._ahead)
+                part = batch.slice(first, min([self._ahead, *(one.most_events for one in self._shedders)]))
                 done = self._part(self._readers, part, [own[first : first + len(part)] for own in rows], moment, found)
                 self._ahead = min(max(2 * done, LEAST_AHEAD), MOST_AHEAD)
                 first += done

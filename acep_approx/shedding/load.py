@@ -236,6 +236,7 @@ def first_allowance(load: Load, worth: Worth, window: int, explores: float, *, m
     is_learned = known is not None and price is not None and known.learned_ is None
     base = Allowance(
         price=first_price(worth, load.share) if price is None else price,
+        keeps_all=known.prices_.price(1.0) if known and is_learned else 0.0,
         elasticity=known.prices_.elasticity(load.share_of_listing) if known and is_learned else 1.0,
         audit=_audit(load, load.audit) if marks else 0.0,
         audit_share=load.audit if marks else 0.0,

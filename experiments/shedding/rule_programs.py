@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -20,7 +21,6 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from rich.console import Console
@@ -42,14 +42,17 @@ from experiments.shedding.rule_workloads import EVENTS, RULE_WORKLOADS, RuleWork
 
 RECALLS = (0.05, 0.10, 0.20)
 """Budgets by which recall is compared."""
-BUDGETS = (*RECALLS, 0.5, 0.8, 1.0, 1.3, 1.7, 2.5, 4.0)
-"""The others are multiples of the true work, in run-steps per event: with more than that some runs are shed, too, as
-work comes in bursts, and no part of a rule is that of another."""
+BUDGETS = (*RECALLS, 0.5, 0.8, 0.9)
+"""In percent, as users say them: what is spent is held against the true work of the exact run."""
 SHED = (0.02, 0.10, 0.30)
+LEAST, MOST, TRIES, NEAR = 0.05, 2000.0, 10, 0.25
+"""Such shares of the runs are shed by budgets in run-steps per event, which save up nothing: also with many times the
+true work some are, in bursts. They are looked for among such multiples of it, in so many tries, until one is near."""
 WANTED = dict(zip(SHED, (0.85, 0.55, 0.30), strict=True))
 """Share of matches that should be certain at least, where such a share of the runs is shed."""
 SHARED, ALIKE, BY_WORTH, EQUAL, RANDOM = "one budget", "alike", "by WORTH", "equal shares", "random"
-"""``one budget`` serves rules first that write what others read; with ``alike`` and what follows it does not."""
+"""In ``one budget`` match points also count for those that read what a rule writes; with ``alike`` and what follows
+they do not."""
 UNIT = {"unit": "us"}
 
 
@@ -117,7 +120,7 @@ class EqualShares(RuleSpending):
 
 @dataclass(frozen=True)
 class Ran:
-    """What came of a run: by rule the matches and the match points; runs made and run-steps."""
+    """What came of a run: its output; runs made, run-steps with those spent on looking over runs, and runs shed."""
 
     out: RuleOutput
     made: int
@@ -144,14 +147,18 @@ class Measured:
             execution.spending = spending
         out = run.joined([run.push(self.today), run.finish()])
         assert execution.bound is not None, "it has been pushed"
-        progress = [one.progress for one in execution.bound.pipelines.values()]
-        return Ran(out, *(sum(getattr(one, name) for one in progress) for name in ("made", "steps", "shed")))
+        made, steps, shed = (
+            sum(getattr(one.progress, name) for one in execution.bound.pipelines.values())
+            for name in ("made", "steps", "shed")
+        )
+        record = run.record()
+        return Ran(out, made, steps if record is None else sum(one.work for one in record.rules), shed)
 
-    def run(self, policy: str, budget: float, *, weighted: bool = False) -> Result:
-        """One run inside a share of the exact run's work."""
+    def run(self, policy: str, budget: float, *, weighted: bool = False, in_steps: bool = False) -> Result:
+        """One run inside a share of the exact run's work; ``in_steps``: in run-steps per event of its true work."""
         rules = self.rules[weighted]
         steps = f"{budget * self.exact.steps / len(self.today)} steps/event"
-        how: dict[str, Any] = {"budget": f"{100 * budget:g}%" if budget in RECALLS else steps, "history": self.known}
+        how: dict[str, Any] = {"budget": steps if in_steps else f"{100 * budget:g}%", "history": self.known}
         how["audit"] = 0.0
         if policy in (ALIKE, BY_WORTH, RANDOM):
             how["shed"] = "alike"
@@ -203,20 +210,21 @@ def matches_of(table: pa.Table) -> set[tuple[Any, ...]]:
     return set(zip(*(map(str, table[name].to_pylist()) for name in kept), strict=True))
 
 
-def at_shed(results: Sequence[Result], shed: float) -> float | None:
-    """The share of certain matches where such a share of the runs is shed: between the budgets that were tried.
+def at_shed(measured: Measured, tries: int = TRIES) -> list[Result]:
+    """For each of the shares the run in which about so much of the runs is shed, of all that were tried for any."""
+    tried: list[Result] = []
+    for shed in SHED:
+        for _ in range(tries):
+            if any(abs(one.shed - shed) <= NEAR * shed for one in tried):
+                break
+            low = max((one.budget for one in tried if one.shed > shed), default=LEAST)
+            high = min((one.budget for one in tried if one.shed <= shed), default=MOST)
+            tried.append(measured.run(SHARED, math.sqrt(low * high), in_steps=True))
+    return [min(tried, key=lambda one: abs(one.shed - shed)) for shed in SHED]
 
-    Where nothing is shed all are.
-    """
-    points = sorted({(one.shed, one.certain) for one in results if one.policy == SHARED} | {(0.0, 1.0)})
-    if points[-1][0] < shed:
-        return None
-    return float(np.interp(shed, *zip(*points, strict=True)))
 
-
-def measure(workload: RuleWorkload, events: int, budgets: Sequence[float] = BUDGETS) -> Iterator[Result]:
+def measure(measured: Measured, budgets: Sequence[float] = BUDGETS) -> Iterator[Result]:
     """Run a file of rules in all ways."""
-    measured = Measured(workload, events)
     for budget in budgets:
         yield measured.run(SHARED, budget)
         if budget in RECALLS:
@@ -239,35 +247,42 @@ def causes(workload: RuleWorkload, events: int) -> Table:
 def main() -> None:
     """Measure, print the tables, and keep the numbers."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--quick", action="store_true", help="1,500 events, four budgets")
+    parser.add_argument("--quick", action="store_true", help="1,500 events, two budgets, few tries")
     parser.add_argument("--only", default="", help="names of files of rules, with commas")
     parser.add_argument("--events", type=int, default=EVENTS)
     parser.add_argument("--out", type=Path, help="write all numbers here, as JSON lines, as they come")
     parser.add_argument("--causes", action="store_true", help="why matches are not certain, rule by rule; nothing else")
     asked = parser.parse_args()
     names = asked.only.split(",") if asked.only else [one.name for one in RULE_WORKLOADS]
-    events, budgets = (1_500, (0.1, 0.2, 0.6, 0.9)) if asked.quick else (asked.events, BUDGETS)
+    events, budgets, tries = (1_500, (0.1, 0.9), 2) if asked.quick else (asked.events, BUDGETS, TRIES)
     console = Console(width=120)
     some = [one for one in RULE_WORKLOADS if one.name in names]
-    for table in (causes(one, events) for one in some) if asked.causes else tables(some, events, budgets, asked.out):
+    told = tables(some, events, budgets, asked.out, tries)
+    for table in (causes(one, events) for one in some) if asked.causes else told:
         console.print(table)
 
 
 def tables(
-    workloads: Iterable[RuleWorkload], events: int, budgets: Sequence[float] = BUDGETS, out: Path | None = None
+    workloads: Iterable[RuleWorkload],
+    events: int,
+    budgets: Sequence[float] = BUDGETS,
+    out: Path | None = None,
+    tries: int = TRIES,
 ) -> Iterator[Table]:
     """What was done inside each budget, and how much was certain where so many runs were shed; to ``out``, too."""
     shown, summary = _shown(), _summary()
     for workload in workloads:
-        results = [*measure(workload, events, budgets)]
+        measured = Measured(workload, events)
+        results = [*measure(measured, budgets)]
         for one in results:
             shown.add_row(*_row(one))
         shown.add_section()
+        shares = at_shed(measured, tries)
+        results += shares
         if out is not None:
             with out.open("a", encoding="utf-8") as file:
                 file.writelines(json.dumps({"part": "rules"} | asdict(one)) + "\n" for one in results)
-        shares = [at_shed(results, share) for share in SHED]
-        told = ["-" if share is None else f"{share:.0%}" for share in shares]
+        told = [f"{one.certain:.0%} ({one.shed:.1%} shed)" for one in shares]
         summary.add_row(workload.name, *told, str(sum(one.wrong for one in results)))
     yield shown
     yield summary

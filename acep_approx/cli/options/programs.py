@@ -163,8 +163,8 @@ class RuleOptions:
         WhichFirst | None,
         typer.Option(
             metavar="WAY",
-            help="With --budget: protect (default): rules that write what others read get the budget first, so that "
-            "more matches are certain; or alike.",
+            help="With --budget: protect (default): what a rule finds counts for more as others read what it writes; "
+            "or alike: it counts for itself alone.",
         ),
     ] = None
 

@@ -391,7 +391,7 @@ def _say_spending(record: RulesRecord) -> None:
     say(f"budget {record.budget}: {record.work:,} of {allowed}, by {record.policy}")
     shedding = sorted((one for one in record.rules if one.sheds), key=lambda one: -one.runs_shed)
     for one in shedding[:MOST_SHARES]:
-        protected = ", served first as others read what it writes" if one.protected else ""
+        protected = ", counts for more as others read what it writes" if one.protected else ""
         known = one.recall
         recall = "" if known is None or known.recall is None else f", recall about {known.recall:.0%}"
         say(f"  {one.name}: {amount(one.work, 'run-step')}, {amount(one.runs_shed, 'run')} shed{recall}{protected}")

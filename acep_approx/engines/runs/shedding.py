@@ -6,7 +6,7 @@ import math
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -44,6 +44,23 @@ LAYOUT = 4
 """Changes when runs inside a budget carry other columns, or the arena keeps other words."""
 LOG_ROOM = 1 << 16
 SAMPLE_ROOM = 1 << 18
+
+
+EMPTY = (math.inf, -math.inf)
+"""Bounds that no number is within."""
+
+
+class Lost(NamedTuple):
+    """What was lost at some events.
+
+    ``rows``: of these in the stream. ``starts``, shape (events, 1 + 2 pools): the latest start of unknown runs, then of
+    those of each pool that were lost before the tests of the event, then of those lost behind them. ``bounds``, shape
+    (events, 2, pools, registers, 2): the least and the greatest number in the registers of the latter.
+    """
+
+    rows: Ints
+    starts: Ints
+    bounds: Floats
 
 
 def type_too_late(what: str) -> DataError:
@@ -123,7 +140,7 @@ class Shedding:
     notes : PriceNotes
         At which price events were run.
     notes_lost : bool
-        Whether it is noted at which events runs are lost.
+        Whether it is noted at which events runs are lost, and which.
     weights : float64 array
         What a match point counts for, per key; the last one is that of all further keys.
     """
@@ -160,9 +177,9 @@ class Shedding:
         self.stands_for = np.ones(1)
         self.notes = PriceNotes()
         self.notes_lost = False
-        self.lost = np.zeros(0, np.int64)
+        self.lost, self._lost_bounds = np.zeros(0, np.int64), np.zeros(0)
         self._lost_rows = self.lost
-        self._lost_before: list[tuple[Ints, Ints]] = []
+        self._lost_before: list[Lost] = []
         self.weights = np.ones(1)
         self.entry = kernel.LOG
         self._sampled: list[Ints] = []
@@ -182,7 +199,7 @@ class Shedding:
         """Lay the arena out for what runs are worth now."""
         self._tables, self._known = [], (-1, -1)
         self._event_at = 1 + len(tables.guard_letters)
-        columns, registers = len(tables.scalars.columns.expressions), max(pool.alike for pool in tables.pools) - 1
+        columns, registers = len(tables.scalars.columns.expressions), self._registers
         self.entry = kernel.LOG + registers + columns
         worth = self.worth or _alike(len(tables.pools))
         groups = [math.prod(feature.buckets for feature in features) for features in worth.features]
@@ -195,7 +212,7 @@ class Shedding:
         self.words[list(parts)] = starts[:-1]
         self._write_places(worth, groups, int(starts[-1]))
         self.words[[kernel.EVENT_WORDS, kernel.EVENT_AT]] = columns, self._event_at
-        self.words[kernel.SAMPLE_REGISTERS] = registers
+        self.words[[kernel.SAMPLE_REGISTERS, kernel.POOLS_NOTED]] = registers, len(tables.pools)
         self.words[kernel.SAMPLE_ENTRY] = kernel_sample.SAMPLE_WORDS + 2 * registers + columns
         self._write_worth(worth)
         self.allow(self.allowance)
@@ -220,7 +237,23 @@ class Shedding:
             kernel.HISTOGRAM: np.zeros(kernel.BINS, np.int64),
             kernel.SAMPLE_SHARES: np.zeros(pools, np.int64),
             kernel.LOOKS: np.zeros(pools * kernel.LOOK_WORDS, np.int64),
+            kernel.LOST_KINDS: self.kinds_of_registers.ravel(),
         }
+
+    @property
+    def _registers(self) -> int:
+        """The most registers of a pool."""
+        return max(pool.alike for pool in self.tables.pools) - 1
+
+    @property
+    def kinds_of_registers(self) -> Ints:
+        """Of each register of each pool whether it holds whole numbers (1), others (2), or none (0)."""
+        columns, automaton = self.tables.scalars.columns, self.tables.automaton
+        found = np.zeros((len(self.tables.pools), self._registers), np.int64)
+        for number, pool in enumerate(self.tables.pools):
+            for place, register in enumerate(automaton.live[pool.state]):
+                found[number, place] = {"int": 1, "float": 2}.get(register_kind(register, columns), 0)
+        return found
 
     def _write_worth(self, worth: Worth) -> None:
         """What the header says of what runs are worth."""
@@ -290,7 +323,7 @@ class Shedding:
             self.stands_for = np.ones(events)
         self.words[kernel.AGAIN] = self.notes.again is not None
         arrays = self.lookup, self.stands_for, self.log, self.sample, pace, self.notes.room_for(events)
-        return records.Arena(self.words, self.floats, *arrays, self.weights, self.lost)
+        return records.Arena(self.words, self.floats, *arrays, self.weights, self.lost, self._lost_bounds)
 
     # --- while it runs --------------------------------------------------------------------------------------
 
@@ -301,7 +334,7 @@ class Shedding:
         floats[kernel.RATE], floats[kernel.MOST_TOKENS] = allowance.rate, allowance.most
         floats[kernel.PRICE], floats[kernel.AUDIT_SHARE] = allowance.price, allowance.audit_share
         floats[kernel.RESERVE], floats[kernel.RESERVE_SHARE] = allowance.reserve, allowance.reserve_share
-        floats[kernel.ELASTICITY] = allowance.elasticity
+        floats[kernel.ELASTICITY], floats[kernel.KEEPS_ALL] = allowance.elasticity, allowance.keeps_all
         self.words[kernel.MOST_RUNS] = allowance.runs
         self.words[[kernel.AUDIT, kernel.EPOCH]] = int(allowance.audit * 2**31), allowance.epoch
         self.words[kernel.SEED] = seed_word(allowance.seed)
@@ -476,20 +509,25 @@ class Shedding:
 
     def begin_piece(self, rows: Ints) -> None:
         """The engine gets these rows of the stream next: where it is asked for, what is lost at each is noted."""
-        if self.notes_lost:
-            at = np.flatnonzero(self.lost > NEVER)
-            if len(at):
-                self._lost_before.append((self._lost_rows[at], self.lost[at]))
-            self._lost_rows, self.lost = rows, np.full(len(rows), NEVER)
+        if not self.notes_lost:
+            return
+        pools, registers, events = len(self.tables.pools), self._registers, len(self._lost_rows)
+        starts = self.lost.reshape(events, 1 + 2 * pools)
+        bounds = self._lost_bounds.reshape(events, 2, pools, registers, 2)
+        at = np.flatnonzero((starts > NEVER).any(axis=1))
+        if len(at):
+            self._lost_before.append(Lost(self._lost_rows[at], starts[at], bounds[at]))
+        self._lost_rows, self.lost = rows, np.full(len(rows) * (1 + 2 * pools), NEVER)
+        self._lost_bounds = np.tile(EMPTY, len(rows) * 2 * pools * registers)
 
-    def take_lost(self) -> tuple[Ints, Ints]:
-        """The rows since the last call at which runs were lost, and the latest start of such a run at each."""
+    def take_lost(self) -> Lost:
+        """What was lost since the last call."""
+        pools, registers = len(self.tables.pools), self._registers
         self.begin_piece(self._lost_rows[:0])
         found, self._lost_before = self._lost_before, []
-        if not found:
-            return self._lost_rows, self._lost_rows
-        rows, starts = (np.concatenate(parts) for parts in zip(*found, strict=True))
-        return rows, starts
+        none = np.zeros(0, np.int64)
+        empty = Lost(none, none.reshape(0, 1 + 2 * pools), np.zeros((0, 2, pools, registers, 2)))
+        return Lost(*(np.concatenate(parts) for parts in zip(empty, *found, strict=True)))
 
     # --- what came of it ------------------------------------------------------------------------------------
 

@@ -90,6 +90,8 @@ class Allowance:
         Most live runs; -1: any number.
     price : float
         Least score of a run that is kept while the budget is used as it should be; 0: nothing is ever shed.
+    keeps_all : float
+        A price below which nothing is shed, also what is worth nothing as far as is known.
     elasticity : float
         By which power of the work the price changes, from 0 to 1: see ``Prices.elasticity``.
     reserve, reserve_share : float
@@ -107,6 +109,7 @@ class Allowance:
     most: float = WITHOUT_END
     runs: int = -1
     price: float = 0.0
+    keeps_all: float = 0.0
     elasticity: float = 1.0
     reserve: float = 1.0
     reserve_share: float = 0.0

@@ -50,6 +50,7 @@ from acep_approx.kernels.runs.scores import (
     PRICE_NOW,
     TOKENS,
     WOULD_GO,
+    known_group,
     left,
     log_score,
     mark_at,
@@ -244,7 +245,7 @@ def looks_for_dominated(program: Program, shedding: Arena, pool: int) -> bool:
     front = program.tables[program.shape[at.STATES] + pool * at.STATE + at.STATE_FRONT]
     if program.shape[at.DOMINATED] < 0 or front < 0 or share == 1.0:
         return False
-    return bool(share == 0.0 or shedding.floats[PRICE] > 0.0 or shed[MOST_RUNS] >= 0)
+    return bool(share == 0.0 or shedding.floats[PRICE_NOW] > 0.0 or shed[MOST_RUNS] >= 0)
 
 
 @inline
@@ -263,7 +264,8 @@ def admit(control: Ints, program: Program, pools: Pools, shedding: Arena, event:
     shed, table, words, p = shedding.words, pools.table, pools.words, pool * POOL
     base, children, runs = table[p + BASE], table[p + FRESH], table[p + RUNS]
     end, price, live = children, shedding.floats[PRICE_NOW], control[at.LIVE]
-    has_price, looks = price > 0.0 or shed[MOST_RUNS] >= 0, looks_for_dominated(program, shedding, pool)
+    has_price = shedding.floats[PRICE] > 0.0 or shed[MOST_RUNS] >= 0
+    looks = looks_for_dominated(program, shedding, pool)
     needed = needed_score(shed, price)
     for child in range(children, runs):
         if shed[LOGS] & LOG_BIRTHS:
@@ -271,7 +273,9 @@ def admit(control: Ints, program: Program, pools: Pools, shedding: Arena, event:
         copy_run(pools, p, end, child)
         mark, group = mark_at(table, p, end), 0
         if has_price:
-            score, covered, group = score_of(program, pools, shedding, event, pool, end, 0, needed)
+            score, covered, group = price, 0.0, known_group(pools, shedding, pool, end, event.key)
+            if price > 0.0:
+                score, covered, group = score_of(program, pools, shedding, event, pool, end, 0, needed)
             is_full = shed[MOST_RUNS] >= 0 and live + end - children >= shed[MOST_RUNS]
             if is_full or (score < price and words[mark] == NORMAL):
                 entry = refuse(control, pools, shedding, event, pool, end, MOST if is_full else LOW_PRICE)

@@ -27,6 +27,7 @@ from acep_approx.kernels.runs.records import Arena, Cut, Event, Pools, Program
 from acep_approx.kernels.runs.scores import (
     ADMITTED,
     AGAIN,
+    AT_LAST,
     BINS,
     BITS,
     BOUND,
@@ -65,7 +66,7 @@ from acep_approx.kernels.runs.scores import (
     log_score,
     mark_at,
     note,
-    note_lost,
+    note_run_lost,
     refuse,
 )
 from acep_approx.kernels.runs.weighing import cover_of, find_latest, forget_kept, needed_score, note_kept, score_of
@@ -275,7 +276,7 @@ def make_room(control: Ints, program: Program, pools: Pools, shedding: Arena, ev
         where = program.shape[at.SOURCES] + at.SOURCE_WORDS * s
         p = tables[where + at.SOURCE_POOL] * POOL
         if p > 0 and table[p + RUNS] > 0:
-            is_due = table[p + TESTED] >= PASS_EVERY * table[p + RUNS]
+            is_due = worth[PRICE_NOW] > 0.0 and table[p + TESTED] >= PASS_EVERY * table[p + RUNS]
             if is_due and PASS_UNITS * table[p + RUNS] <= worth[PASS_TOKENS]:
                 pass_over(control, program, pools, shedding, event, tables[where + at.SOURCE_POOL])
             if tables[where + at.SOURCE_PROBE] < 0:
@@ -339,7 +340,7 @@ def let_proxies_stand(control: Ints, program: Program, pools: Pools, shedding: A
                 entry = note(control, pools, shedding, event, pool, run, PROXIED)
                 log_score(shedding, entry, score, worth[PRICE_NOW], covered)
         if goes:
-            note_lost(shedding, event, start)
+            note_run_lost(pools, shedding, event, pool, run, AT_LAST)
         else:
             copy_run(pools, p, kept, run)
             kept += 1
@@ -363,7 +364,7 @@ def let_proxies_stand(control: Ints, program: Program, pools: Pools, shedding: A
 def end_shedding(control: Ints, program: Program, pools: Pools, shedding: Arena, event: Event) -> None:
     """After an event: where children were admitted, see for whom they stand."""
     tables, shed = program.tables, shedding.words
-    if shed[ADMITTED] > NEVER and shedding.floats[PRICE] > 0.0:
+    if shed[ADMITTED] > NEVER and shedding.floats[PRICE_NOW] > 0.0:
         classes = program.shape[at.CLASS_FIRST] + event.kind
         for s in range(tables[classes], tables[classes + 1]):
             pool = tables[program.shape[at.SOURCES] + at.SOURCE_WORDS * s + at.SOURCE_POOL]

@@ -86,7 +86,9 @@ class Arena(NamedTuple):
 
     ``stands_for``: for how many events of the stream run-steps are granted at each event of the batch. ``log`` and
     ``sample`` take what is written down of runs. ``prices``: at which price each event of the batch was, or is, run.
-    ``lost``: per event of the batch the latest start of a run that was lost at it; no room where nobody asks.
+    ``lost``: per event of the batch the latest starts of what was lost at it: of unknown runs, and of those of each
+    pool before its tests and behind them; no room where nobody asks. ``lost_bounds``: the least and the greatest number
+    in each register of the latter.
     """
 
     words: Ints
@@ -99,6 +101,7 @@ class Arena(NamedTuple):
     prices: Floats
     weights: Floats
     lost: Ints
+    lost_bounds: Floats
 
 
 class Event(NamedTuple):

@@ -55,6 +55,7 @@ from acep_approx.kernels.runs.vm import NULL
     WEIGHT_NOW,
     BIRTH_TOKENS,
     ADAPTS,
+    KEEPS_ALL,
     MOST_RUNS,
     AUDIT,
     EPOCH,
@@ -103,18 +104,20 @@ from acep_approx.kernels.runs.vm import NULL
     LOOKS,
     BORN_IN,
     BORN_FROM,
+    POOLS_NOTED,
+    LOST_KINDS,
     EDGE,
-) = range(71)
-"""The first twenty-two are floating point. ``RATE``: run-steps granted per event; ``TOKENS``: what is left of them for
+) = range(74)
+"""The first twenty-three are floating point. ``RATE``: run-steps granted per event; ``TOKENS``: what is left of them for
 tests, ``PASS_TOKENS`` for passes, ``AUDIT_TOKENS`` for runs that are only followed to estimate recall (below 0: lent by
 the others, so that the price does not rise while there is an audit); ``PASSES``: those spent on passes; ``RESERVE``:
 below 0: the price stays as it is; ``DOMINATED_SHARE``: what is left of the score of a run that another of its pool
 dominates; ``ELASTICITY``: by which power of what is left the price changes; ``MOST_PRICE``: no run is worth more;
 ``WEIGHT_NOW``: what a match point of the current key counts for; ``BIRTH_TOKENS``: what may be spent on births that are
-run-steps; ``ADAPTS``: how much of the way the price goes per event; ``MOST_RUNS``: -1 for none; ``AUDIT``: which coins,
-of 2**31, are protected; the parts of the arena by where they begin; ``BY_GROUP``: whether groups cover each other: then
-``LATEST`` has the latest start of a kept run of each, unless that is ``UNKNOWN``, and ``COVERS_OF_GROUP`` says where
-the covers of each begin; ``STAMP``: of the features by which groups are told apart; ``WORTH``: how often runs were
+run-steps; ``ADAPTS``: how much of the way the price goes per event; ``KEEPS_ALL``: a price below which all is kept;
+``MOST_RUNS``: -1 for none; ``AUDIT``: which coins, of 2**31, are protected; the parts of the arena by where they begin;
+``BY_GROUP``: whether groups cover each other: then ``LATEST`` has the latest start of a kept run of each, unless that is
+``UNKNOWN``, and ``COVERS_OF_GROUP`` says where the covers of each begin; ``STAMP``: of the features by which groups are told apart; ``WORTH``: how often runs were
 scored anew; ``REFUSED``: tick at which a run was shed last; ``BEGUN``: tick of the first event; ``UNTESTED``: tests
 left out; ``BROKEN``: protected runs shed for the bound; ``SAMPLE``: at which events, by coins of 2**31, tests are
 written down, and ``SAMPLE_SHARES`` per pool at which those that bring a run there; ``SAMPLED``: words written so far;
@@ -122,7 +125,8 @@ written down, and ``SAMPLE_SHARES`` per pool at which those that bring a run the
 ``FLAG``: which column behind the mark says whether a run is dominated, -1: none; ``AGAIN``: whether events are run
 once more, each at the price that is given with it; ``LOOKS``: of each pool, see ``LOOK_WORDS``; ``BORN_IN`` and
 ``BORN_FROM``: the pool of the run that the current event began as a run-step, -1: none, and the first place that it may
-have there."""
+have there; ``POOLS_NOTED``: how many pools there are; ``LOST_KINDS``: per pool and register whether it holds numbers,
+see ``note_run_lost``."""
 LOOK_WORDS = 4
 """Of a pool: how many more times children stand for nobody there, how many times between two looks; runs that were gone
 through of late, those looked at with more weight; and how many of them went."""
@@ -413,7 +417,8 @@ def grant(control: Ints, shedding: Arena, event: Event) -> None:
         factor = worth[FACTOR] * (1.0 + pull * min(max(ratio - 1.0, -1.0), 1.0))
         most = HEADROOM * worth[MOST_PRICE] / worth[PRICE]
         worth[FACTOR] = factor if factor < most else most  # also where it is no number
-    worth[PRICE_NOW] = worth[PRICE] * worth[FACTOR] * ratio ** worth[ELASTICITY]
+    price = worth[PRICE] * worth[FACTOR] * ratio ** worth[ELASTICITY]
+    worth[PRICE_NOW] = price if price > worth[KEEPS_ALL] else 0.0  # also what the past says leads to nothing
 
 
 @inline
@@ -472,22 +477,49 @@ def mark_of_event(shedding: Arena, event: Event) -> int:
     return AUDITED if min(first, last) < shed[AUDIT] else NORMAL
 
 
+AT_FIRST, AT_LAST = range(2)
+"""When a run is lost at an event: before its tests, or behind them."""
+
+
 @inline
 def note_lost(shedding: Arena, event: Event, start: int) -> None:
-    """A run of this start is lost at an event, or what it would have led to there is."""
-    if event.number < len(shedding.lost):
-        shedding.lost[event.number] = max(shedding.lost[event.number], start)
+    """What runs of this start, or of an earlier one, would have led to at an event is lost."""
+    at = event.number * (1 + 2 * shedding.words[POOLS_NOTED])
+    if at < len(shedding.lost):
+        shedding.lost[at] = max(shedding.lost[at], start)
+
+
+@inline
+def note_run_lost(pools: Pools, shedding: Arena, event: Event, pool: int, run: int, when: int) -> None:
+    """A run is lost: note its start, and its registers that hold numbers, as the least and the greatest of the pool."""
+    shed, words, table, p = shedding.words, pools.words, pools.table, pool * POOL
+    many, registers = shed[POOLS_NOTED], shed[SAMPLE_REGISTERS]
+    if event.number * (1 + 2 * many) >= len(shedding.lost):
+        return
+    at = event.number * (1 + 2 * many) + 1 + when * many + pool
+    shedding.lost[at] = max(shedding.lost[at], words[table[p + BASE] + run])
+    to, kinds = ((event.number * 2 + when) * many + pool) * 2 * registers, shed[LOST_KINDS] + pool * registers
+    for f in range(registers):
+        if shed[kinds + f] > 0:
+            value = number_at(pools, table[p + BASE] + (COLUMNS + f) * table[p + ROOM] + run, shed[kinds + f] - 1)
+            if value == value:  # what is compared with NULL does not hold
+                shedding.lost_bounds[to + 2 * f] = min(shedding.lost_bounds[to + 2 * f], value)
+                shedding.lost_bounds[to + 2 * f + 1] = max(shedding.lost_bounds[to + 2 * f + 1], value)
 
 
 @inline
 def refuse(control: Ints, pools: Pools, shedding: Arena, event: Event, pool: int, run: int, reason: int) -> int:
-    """Count a run as shed; returns where it is logged, -1 if it is not."""
+    """Count a run as shed; returns where it is logged, -1 if it is not.
+
+    Those that are born below the price, or are dominated, go behind the tests of the event, others before them.
+    """
     shed = shedding.words
     shed[shed[COUNTS] + pool * REASONS + reason] += 1
     control[SHED] += 1
     shed[REFUSED] = event.now
     shed[BROKEN] += pools.words[mark_at(pools.table, pool * POOL, run)] & 3 != NORMAL
-    note_lost(shedding, event, pools.words[pools.table[pool * POOL + BASE] + run])
+    is_behind = reason == LOW_PRICE or reason == DOMINATED
+    note_run_lost(pools, shedding, event, pool, run, AT_LAST if is_behind else AT_FIRST)
     if shed[LOGS] & LOG_SHED:
         return note(control, pools, shedding, event, pool, run, reason)
     return -1

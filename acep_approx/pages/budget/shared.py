@@ -175,10 +175,10 @@ def _names(record: SharedRecord) -> dict[str, str]:
 
 
 def _part_row(record: SharedRecord, part: PartRecord) -> list[str]:
-    piece, protected = part.piece, _protected(record)
+    piece, readers = part.piece, ", with its readers" if part.name in _protected(record) else ""
     used = percent(min(piece.work / piece.bound, 1.0)) if piece.bound else "none"
     return [
-        f"{protected[part.name]:g}, served first" if part.name in protected else f"{part.weight:.3g}",
+        f"{part.weight:.3g}{readers}",
         percent(min(piece.bound / record.allowed, 1.0)) if record.allowed else "none",
         f"{piece.work:,}",
         f"{piece.bound:,}",
@@ -190,10 +190,10 @@ def _part_row(record: SharedRecord, part: PartRecord) -> list[str]:
     ]
 
 
-def _protected(record: SharedRecord) -> dict[str, float]:
-    """What matches of the rules count that are served first."""
+def _protected(record: SharedRecord) -> set[str]:
+    """The rules of which match points count for others, too."""
     rules = record.rules if isinstance(record, RulesRecord) else ()
-    return {rule.name: rule.worth for rule in rules if rule.protected}
+    return {rule.name for rule in rules if rule.protected}
 
 
 def _recall_text(known: RecallEstimate | None) -> str:
