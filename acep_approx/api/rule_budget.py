@@ -30,7 +30,7 @@ from acep_approx.rules.graph import cell_words
 from acep_approx.rules.losses import Taint, cells_read
 from acep_approx.rules.program import Program
 from acep_approx.rules.runner import Runner
-from acep_approx.shedding.load import Load, full_work_unknown
+from acep_approx.shedding.load import OF_RULES, Load, full_work_unknown
 from acep_approx.shedding.purse import LoggedShed, Purse
 from acep_approx.shedding.shedder import Shedder
 from acep_approx.training.histories import Histories, history_needed
@@ -105,7 +105,7 @@ class RuleSpending:
         if self.histories or not any(map(sheds, program.rules)):
             return
         if load.budget.unit == "%" and not load.budget.is_unlimited and load.full_work is None:
-            raise full_work_unknown(load.budget)
+            raise full_work_unknown(load.budget, OF_RULES)
         if load.policy in LEARNED:
             raise no_history(load.policy)
 

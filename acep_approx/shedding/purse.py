@@ -24,7 +24,7 @@ from acep_approx.events.stream import EventBatch
 from acep_approx.kernels.runs.scores import LOG_SLOT
 from acep_approx.planning.changed import until
 from acep_approx.ranges import COUNT, TICK, finite, number_in
-from acep_approx.shedding.load import Load, full_work_unknown
+from acep_approx.shedding.load import OF_SET, Load, full_work_unknown
 from acep_approx.shedding.metrics import shed_table, windows_of_slots
 from acep_approx.shedding.refreshed import refreshed
 from acep_approx.shedding.shedder import Shedder
@@ -187,7 +187,7 @@ class Purse:
             own = replace(self.load, full_work=1.0) if knows else self.load
             self._refuse_unbounded(plan)
             if not is_known:
-                own.check(plan)
+                own.check(plan, OF_SET)
 
     def plan_of(self, plan: Plan, horizon: str | None) -> Plan:
         """What is run of the plan of a query that may have a horizon: see ``Load.plan_of``."""
@@ -250,7 +250,7 @@ class Purse:
         """
         budget = self.load.budget
         if budget.unit == "%" and not budget.is_unlimited and self.load.full_work is None and not self.histories:
-            raise full_work_unknown(budget)  # of some is enough: for others it is about the same
+            raise full_work_unknown(budget, OF_SET)  # of some is enough: for others it is about the same
         if shedder in self.accounts:
             self.accounts[shedder].weight = weight
             return
