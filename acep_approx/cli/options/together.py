@@ -225,11 +225,6 @@ REFUSED: dict[str, Refusals] = {
             "on_late:skip": "say --watermark '0 s': late events are left out, too",
         },
     ),
-    "checkpoint of a query": Refusals(
-        "ACEP-U138",
-        NOT_WITH,
-        {"budget": f"{ONE_OF_THEM}; from Python: query.follow(..., budget=..., checkpoint=...)"},
-    ),
     # --- Spark ----------------------------------------------------------------------------------------------------
     "no cluster": Refusals("ACEP-S037", OF_USE_WITH, {"master": "add --spark, or leave it out"}),
     "here": Refusals(

@@ -167,6 +167,7 @@ class SetRun(ProgramRun):
             for found in self.live_run.results():
                 self._take(found)
                 yield from self._tables_of(found)
+                self._done(self.live_run.source.given)
                 if self._late is None:
                     self.folder.desk.late()  # they are not to gather
             return
