@@ -448,11 +448,12 @@ class Shedder(Outcome):
     def note_hits(self, events: RunEvents, hits: Hits) -> None:
         """Remember match points, and whether the policy alone would have found them."""
         self._order.check("note_hits")
-        for other in (self.online, self.observer, self.exact_audit):
-            if other is not None:
-                other.count(events)
-        if self.exact_work is not None and self.arena.notes.again is None:
-            self.exact_work.look(events)
+        if self.arena.notes.again is None:
+            for other in (self.online, self.observer, self.exact_audit):
+                if other is not None:
+                    other.count(events)
+            if self.exact_work is not None:
+                self.exact_work.look(events)
         hits = hits.where(self.arena.notes.first_completed(hits.event, events.row))  # the others were counted then
         if not len(hits):
             return
@@ -529,6 +530,8 @@ class Shedder(Outcome):
 
         The time of a batch is for all of its rows, also for those that take events back.
         """
+        if self.online is not None:
+            self.online.read_texts()
         rows: float = events + gone if self.load.budget.unit == "ms/batch" else events
         if self.exact_work is not None and self._events:
             rows *= self.exact_work.steps / self._events / self.exact_work.usual
