@@ -20,6 +20,7 @@ from acep_approx.diagrams.fragments import never_raises
 from acep_approx.errors import UsageError, expect
 from acep_approx.events.stream import EventBatch
 from acep_approx.matching.pipeline import Pipeline
+from acep_approx.planning.explain import section
 from acep_approx.planning.planner import Plan
 from acep_approx.ranges import COUNT, number_in
 from acep_approx.results.budgeted_set import learned_by, logged_by, shared_record, shed_table_of, write_page_of
@@ -30,6 +31,7 @@ from acep_approx.rules.graph import cell_words
 from acep_approx.rules.losses import Taint, cells_read
 from acep_approx.rules.program import Program
 from acep_approx.rules.runner import Runner
+from acep_approx.shedding.foreseen import Engine, of_engines
 from acep_approx.shedding.load import OF_RULES, Load, full_work_unknown
 from acep_approx.shedding.purse import LoggedShed, Purse
 from acep_approx.shedding.shedder import Shedder
@@ -127,6 +129,20 @@ class RuleSpending:
             first = PROTECTED if number in self._protected else 1.0
             purse.join(shedder, program.rules[number].name, program.rules[number].rule.worth * first)
         return self._made
+
+    def explained(self, program: Program) -> list[str]:
+        """How the rules will share it, in lines."""
+        spared = self._to_spare(program)
+        first = {number: PROTECTED if number in spared else 1.0 for number in range(len(program.rules))}
+        engines = [
+            Engine(rule.plan, rule.name, rule.name, rule.rule.worth, first[rule.number])
+            for rule in filter(sheds, program.rules)
+        ]
+        lines = of_engines(Purse(self.load, self.histories), engines, "rules")
+        if spared:
+            names = ", ".join(program.rules[number].name for number in sorted(spared))
+            lines.append(f"these come first, as others read what they write: {names}")
+        return [*section("budget", lines)]
 
     def _to_spare(self, program: Program) -> set[int]:
         """The rules that write what some rule reads, if these are to be spared."""

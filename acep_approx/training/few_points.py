@@ -26,7 +26,7 @@ def warning_once() -> Iterator[dict[str, int]]:
 
     Examples
     --------
-    >>> with warnings.catch_warnings(record=True) as told, warning_once() as points:
+    >>> with warnings.catch_warnings(record=True, action="always") as told, warning_once() as points:
     ...     points |= {"up": 3, "down": 400}
     >>> print(told[0].message)
     too few match points in this past to learn from: up (3); 30 or more tell which partial matches are worth keeping

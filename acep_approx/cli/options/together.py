@@ -276,6 +276,9 @@ REFUSED: dict[str, Refusals] = {
         "{option} is about a load budget, and there is none",
         _each("say how much may be done: --budget '20%', '5000 steps/event', '200 runs' or '2 ms/batch'", *OF_BUDGETS),
     ),
+    "a budget in a picture": Refusals(
+        "ACEP-U064", NOT_WITH, _each("leave one of them out: words say how it is shared", "budget")
+    ),
     "nothing learned": Refusals(
         "ACEP-U049",
         "{option} is about what a run learns, and this one does not",
