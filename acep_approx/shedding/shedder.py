@@ -53,6 +53,7 @@ from acep_approx.shedding.outcome import Outcome
 from acep_approx.shedding.timing import StepClock
 from acep_approx.subscriptions.published import FIRST_ID
 from acep_approx.subscriptions.templates.pair_runs import NUMBER
+from acep_approx.training.needless import warn_of_no_learning
 from acep_approx.training.policies import LEARNED
 
 if TYPE_CHECKING:
@@ -437,6 +438,8 @@ class Shedder(Outcome):
     def know_window(self, window: int) -> None:
         """The longest window of the queries that are keys is known now: what is audited lies in cells of four."""
         self.window = max(self.window, window)
+        if self.load.learns and self.online is None:
+            warn_of_no_learning(self.plan)
         if self.cells is not None and window > self.cells.window:
             self.cells = audited_cells(self.load, window, self.load.audit)
             self.arena.allow(replace(self.arena.allowance, epoch=epoch_of(window)))
