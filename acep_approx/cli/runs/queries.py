@@ -304,11 +304,11 @@ class SetRun(ProgramRun):
         """Say what the budget was spent on, and write what was shed."""
         if self.options.spending.budget is None:
             return
-        from acep_approx.cli.write import write, write_report
+        from acep_approx.cli.write import is_table, write, write_report
 
         desk, shed, report = self.folder.desk, self.options.reports.shed, self.options.reports.report
         if not self.request.quiet:
-            say_budget_of_set(desk.record())
+            say_budget_of_set(desk.record(), has_rows=is_table(report))
         if report is not None:
             write_report(desk.record(", ".join(self.request.inputs)), report)
         if shed is not None:
