@@ -335,7 +335,7 @@ class SetRun(ProgramRun):
 
     def _say_silent(self) -> None:
         desk = self.folder.desk
-        silent = [id_ for id_ in desk if not self.by_query[id_]]
+        silent = [id_ for id_ in desk if not self.by_query[id_] and id_ not in self.folder.misfits]
         reasons = {
             id_: f"it reads {stream}, which other queries publish: {', '.join(publishers[:SHOWN])}"
             for stream, (publishers, readers) in desk.streams().items()
