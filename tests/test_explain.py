@@ -274,6 +274,7 @@ def of_budget(text: str) -> list[str]:
     return [line.strip() for line in text[text.index("budget ") :].splitlines()]
 
 
+@pytest.mark.usefixtures("one_reading")
 def test_a_budget_of_one_query_is_said_with_what_its_history_knows() -> None:
     query = compile_query(WIDE)
     with warnings.catch_warnings(action="ignore"):
@@ -298,6 +299,7 @@ def test_a_budget_of_one_query_is_said_with_what_its_history_knows() -> None:
         query.explain(budget="5%")
 
 
+@pytest.mark.usefixtures("one_reading")
 def test_who_begins_with_which_part_of_a_budget_is_said(tmp_path: Path) -> None:
     def desk() -> QuerySet:
         made = QuerySet(output="points")

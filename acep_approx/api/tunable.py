@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from acep_approx.arguments import checked
 from acep_approx.budget.budget import refuse_without
 from acep_approx.errors import UsageError, expect
+from acep_approx.matching.outputs.kinds import STREAMED
 from acep_approx.planning.changed import check_horizon, replanned, until
 from acep_approx.planning.compiled import CompiledQuery
 
@@ -51,7 +52,8 @@ class TunableQuery(CompiledQuery):
         ------
         UsageError
             ``ACEP-U003``: there is no such format; ``ACEP-U075``: ``air`` of a query that is not in CEL; ``ACEP-U040``:
-            how a budget is spent, where there is none, or in a drawing; as for ``match_within``.
+            how a budget is spent, where there is none, or in a drawing; ``ACEP-U001``: no such output; as for
+            ``match_within``.
 
         Examples
         --------
@@ -66,6 +68,10 @@ class TunableQuery(CompiledQuery):
         if budget is None or format != "text":
             refuse_without(spending | ({} if budget is None else {"budget": budget}))
             return super().explain(format)
+        expect("output", output, str, ", ".join(STREAMED))
+        if output not in STREAMED:
+            hint = f"choose {', '.join(STREAMED)}"
+            raise UsageError(f"there is no output {output!r:.60} within a budget", code="ACEP-U001", hint=hint)
         from acep_approx.api.spending import load_of
         from acep_approx.planning.explain import section
         from acep_approx.shedding.foreseen import of_query
