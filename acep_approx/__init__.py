@@ -33,6 +33,7 @@ if TYPE_CHECKING:
         ManyKeysWarning,
         ManyMatchesWarning,
         NeedlessHistoryWarning,
+        NoLearningWarning,
         QueryError,
         RuleError,
         TextOrderWarning,
@@ -59,8 +60,8 @@ else:
             "acep_approx.api.rule_set": "RuleSet compile_rules",
             "acep_approx.budget.budget": "Budget",
             "acep_approx.errors": "AcepError CappedCountWarning DataError LimitError ManyKeysWarning "
-            "ManyMatchesWarning NeedlessHistoryWarning QueryError RuleError TextOrderWarning UnseenTypeWarning "
-            "UnsupportedError UsageError",
+            "ManyMatchesWarning NeedlessHistoryWarning NoLearningWarning QueryError RuleError TextOrderWarning "
+            "UnseenTypeWarning UnsupportedError UsageError",
             "acep_approx.api.matcher": "Matcher",
             "acep_approx.matching.outputs.bind": "Wide",
             "acep_approx.profiling.profile": "look",
@@ -90,6 +91,7 @@ __all__ = [
     "Matcher",
     "Matches",
     "NeedlessHistoryWarning",
+    "NoLearningWarning",
     "Query",
     "QueryError",
     "QuerySet",

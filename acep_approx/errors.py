@@ -315,6 +315,10 @@ class NeedlessHistoryWarning(UserWarning):
     """A history was given, or is learned, for a query that is matched exactly in few steps: none is used."""
 
 
+class NoLearningWarning(UserWarning):
+    """A run was to learn on the way, and some of what it runs cannot: it goes on as it began."""
+
+
 _told: dict[int, set[str]] = {}
 """What was told of objects that are still there, by their identity."""
 

@@ -153,6 +153,40 @@ def is_history(path: str | os.PathLike[str]) -> bool:
     return bool(versions(home)) or (home / LATEST).exists()
 
 
+SHOWN = 3
+"""Histories that an error names."""
+
+
+def histories_in(path: str | os.PathLike[str]) -> list[str]:
+    """The names of the histories that lie in a directory, as those of a set of queries do."""
+    home = _home_at(path)
+    return sorted(one.name for one in home.iterdir() if is_history(one)) if home.is_dir() else []
+
+
+LEARN_ONE = "learn one first: acep train QUERY PAST -o DIR"
+
+
+def nothing_at(path: str | os.PathLike[str], hint: str = LEARN_ONE, mine: str = "") -> HistoryError:
+    """The error that there is not what is wanted at a place (``ACEP-H001``), which says what is there instead.
+
+    Parameters
+    ----------
+    path : path
+    hint : str
+        What to do.
+    mine : str, optional
+        What that which is wanted is called, if it lies among others.
+    """
+    home, inside = _home_at(path), histories_in(path)
+    text = f"there is {'the history of one query' if is_history(home) else 'no history'} at {str(home)!r}"
+    if mine in inside:
+        text, hint = f"{text}: that of this query lies in it", f"name it: --history {home / mine}"
+    elif inside:
+        more = f" and {len(inside) - SHOWN:,} more" if len(inside) > SHOWN else ""
+        text += f": it holds those of several queries or rules: {', '.join(inside[:SHOWN])}{more}"
+    return HistoryError(text, code="ACEP-H001", hint=hint)
+
+
 def check_free(path: str | os.PathLike[str]) -> None:
     """Refuse a place where a new history cannot be written: before it is learned, rather than after.
 
@@ -197,7 +231,7 @@ def load(path: str | os.PathLike[str], fingerprint: str | None = None, *, versio
     """
     home = _home_at(path)
     if not is_history(home):
-        raise HistoryError(f"there is no history at {str(home)!r}", code="ACEP-H001", hint="learn one first")
+        raise nothing_at(home)
     number = pointed(home) if version is None else version
     if version is not None and version not in versions(home):
         there = ", ".join(map(str, reversed(versions(home))))

@@ -20,6 +20,7 @@ from acep_approx import compile_query
 from acep_approx.engines.runs.runs import Runs
 from acep_approx.errors import AcepError
 from acep_approx.kernels.runs import layout
+from tests.hasty import hasty
 from tests.revised_answers import plain
 from tests.revised_model import Ledger, Model, Schedule
 from tests.revised_small import small
@@ -44,19 +45,21 @@ class Case:
     is_small: bool
 
     @classmethod
-    def of(cls, seed: int, budget: str | None = None) -> Case:
-        """The case of a seed."""
+    def of(cls, seed: int, budget: str | None = None, *, learns: bool = False) -> Case:
+        """The case of a seed; ``learns``: what runs are worth is learned on the way, from few tests."""
         dice, asked = Random(seed), schedule(seed)
         while not is_shed(asked):
             seed += APART
             asked = schedule(seed)
         how: dict[str, Any] = {"budget": budget or dice.choice(BUDGETS), "policy": dice.choice(POLICIES)}
         full = {"full_work": FULL_WORK} if how["budget"].endswith("%") else {}
+        if learns:
+            how |= {"policy": None, "learn": True}
         return cls(replace(asked, engine="runs"), how | full | {"seed": dice.randrange(9)}, dice.random() < 0.5)
 
     def check(self) -> Counter[str]:
         """See ``holds``."""
-        with small() if self.is_small else nullcontext():
+        with small() if self.is_small else nullcontext(), hasty(2) if "learn" in self.how else nullcontext():
             return holds(self)
 
 
@@ -175,4 +178,5 @@ def holds(case: Case) -> Counter[str]:
         seen["found"] += net.total()
         seen["missing"] += (wanted - net).total()
     seen["taken back"] += sum(sign < 0 for sign, _ in model.changes)
+    seen["rescored"] += len(matcher.learning())
     return seen

@@ -144,7 +144,7 @@ def test_flush_lets_a_file_grow_under_its_name(csv, tmp_path):
         (["--output", "compressed", "-o", "f"], "ACEP-U138", "--output compressed does not go with --follow"),
         (["--budget", "20%", "--full-work", "9", "--expand"], "ACEP-U138", "--expand does not go with --follow"),
         (["--checkpoint", "cp", "--limit", "3"], "ACEP-U138", "--limit does not go with --checkpoint"),
-        (["--checkpoint", "cp", "--budget", "9 runs"], "ACEP-U138", "--budget does not go with --checkpoint"),
+        (["--checkpoint", "cp", "--budget", "9 runs", "--shed", "s.csv"], "ACEP-U138", "--shed does not go"),
         (["--checkpoint", "cp", "--output", "count"], "ACEP-U138", "--output count does not go with --checkpoint"),
         (["--checkpoint", "cp", "--on-late", "skip"], "ACEP-U138", "--on-late skip does not go with --checkpoint"),
         (["--checkpoint", "cp", "--watermark", "1", "--late", "l.parquet"], "ACEP-U138", "l.parquet does not go"),

@@ -148,6 +148,16 @@ def test_one_wrong_query_of_many(here: Path) -> None:
     assert sum(row["query"].startswith("many") for row in rows_of(done.stdout)) == 1 + 2 + 5
 
 
+def test_rows_of_a_template_that_are_wrong_alike_are_told_once(here: Path) -> None:
+    (here / "queries" / "off.acep").write_text("PATTERN S a WHERE a.q > :low WITHIN 3")
+    (here / "queries" / "off.csv").write_text("low\n1\n2\n3\n")
+    done = acep("run", "--queries", "queries", "events.csv", code=3).stderr
+    assert done.count("no attribute 'q'") == 1  # nor is it said why they have no match
+    assert "error queries/off.acep: off[0]: ACEP-Q060" in done
+    assert "  2 more queries of this file have the same error\n" in done
+    assert "3 queries left out, as reported above" in done
+
+
 def test_explain_says_who_feeds_whom(here: Path) -> None:
     assert acep("explain", "--queries", "queries").stdout.splitlines() == [
         "4 queries in queries",

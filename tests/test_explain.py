@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import json
 import re
+import warnings
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 
-from acep_approx import compile_query
+from acep_approx import QuerySet, compile_query, compile_rules
 from acep_approx.automaton.resolve import Register
 from acep_approx.automaton.words import register_text
-from acep_approx.errors import UnsupportedError
+from acep_approx.errors import UnsupportedError, UsageError
 from acep_approx.planning.explain import MOST_LINES, advice, explain_text
 from acep_approx.planning.planner import RunsCost, plan
 from acep_approx.query.parser import parse
 from acep_approx.query.syntax import Attribute, Binary, Constant
+from tests.budgeted_sets import stream
 from tests.cases import examples
+from tests.command_line import acep
 from tests.rich_worlds import RichWorld, rich_worlds
 from tests.runs_engine import compiled
 
@@ -254,3 +258,81 @@ def test_every_query_can_be_explained(world: RichWorld) -> None:
         assert query.explain(form)
     assert explain_text(plan(parse(world.text)))
     assert all(isinstance(note, str) for note in advice(query.plan))
+
+
+# --- inside a load budget ---------------------------------------------------------------------------------------------
+
+WIDE = "PATTERN SEQ(A a, A b, B c) WHERE b.x > a.x AND c.x > b.x WITHIN 40"
+MANY = "PATTERN SEQ(A a, A b, B c) WHERE a.x > :p AND b.x <> a.x AND c.x <> a.x + b.x WITHIN 40"
+RULES = """TABLE seen (k text, n int DEFAULT 0, KEY (k))
+RULE rise ON PATTERN SEQ(A a, B b) WHERE b.x > a.x WITHIN 40 DO UPDATE seen SET n = old.n + 1 AT (b.k) END
+RULE few WORTH 3 ON PATTERN SEQ(A a, C c) WHERE c.x > a.x AND store.seen[c.k].n = 0 WITHIN 50"""
+
+
+def of_budget(text: str) -> list[str]:
+    """The lines of the last section, which is that of the budget."""
+    return [line.strip() for line in text[text.index("budget ") :].splitlines()]
+
+
+@pytest.mark.usefixtures("one_reading")
+def test_a_budget_of_one_query_is_said_with_what_its_history_knows() -> None:
+    query = compile_query(WIDE)
+    with warnings.catch_warnings(action="ignore"):
+        known = query.train(stream(1, 200))
+    said = of_budget(query.explain(budget="20%", history=known, output="points"))
+    assert said[0] == "budget   20% of the exact run, policy history, seed 0"
+    exact = known.work_.ratio * known.steps_per_event_
+    assert said[1].startswith(f"the exact run: {exact:.3g} run-steps per event in the past; while it runs")
+    assert said[2] == f"granted: {exact / 5:.3g} run-steps per event"
+    assert said[-1].startswith("found of the match points of the past, by budget: 2% ")
+    some = of_budget(query.explain(budget="9 steps/event", full_work=30, audit=0))
+    assert some[2] == "granted: 9 run-steps per event (30% of that)"
+    assert some[3] == "no audit; 0.1 for choosing among partial matches"
+    assert "without a history nobody knows the work" in query.explain(budget="9 steps/event")
+    assert query.explain(budget="100%").endswith("100%: nothing is shed")
+    cells = compile_query("PATTERN SEQ(A a, B b) WITHIN 5").explain(budget="5%")
+    assert cells.endswith("the cells engine answers exactly, and sheds nothing")
+    for wrong in ({"history": known}, {"budget": "5%", "format": "svg"}):
+        with pytest.raises(UsageError, match="ACEP-U040"):
+            query.explain(**wrong)
+    with pytest.raises(UsageError, match="ACEP-U034"):
+        query.explain(budget="5%")
+
+
+@pytest.mark.usefixtures("one_reading")
+def test_who_begins_with_which_part_of_a_budget_is_said(tmp_path: Path) -> None:
+    def desk() -> QuerySet:
+        made = QuerySet(output="points")
+        made.add(WIDE, id="wide", weight=3)
+        made.add_many(MANY, [{"p": 1}, {"p": 2}], id="many")
+        made.add("PATTERN SEQ(A a, B b) WITHIN 5", id="easy")
+        return made
+
+    with warnings.catch_warnings(action="ignore"):
+        known = desk().train(stream(1, 150)).save(tmp_path / "known")
+    said = of_budget(desk().explain("20%", history=known))
+    assert said[0] == "budget   20% of the exact runs of all queries, policy history, seed 0"
+    begins = said[said.index("2 engines share it, and begin with") + 1 :]
+    assert "2 queries of a template, where tries to begin a partial match are work, too" in begins[0]
+    assert re.match(r"wide: weight 3, \d+% of it; its exact run takes [\d.]+ run-steps per event$", begins[1])
+    parts = [int(re.search(r"(\d+)% of it", line).group(1)) for line in begins[:2]]
+    assert sum(parts) == pytest.approx(100, abs=1)
+    ran = desk().match_within(stream(2, 300), "20%", history=known).record()
+    assert {part.name[:4] for part in ran.parts} == {line[:4] for line in begins[:2]} == {"PATT", "wide"}
+    assert "wide: weight 3, no history" in of_budget(desk().explain("5 steps/event"))
+    rules = compile_rules(RULES)
+    said = of_budget(rules.explain("9 steps/event"))
+    assert said[-5:-3] == ["rise: no history", "few: weight 3, no history"]
+    assert said[-1] == "these come first, as others read what they write: rise"
+
+
+def test_the_command_says_how_a_budget_is_shared(tmp_path: Path) -> None:
+    (tmp_path / "wide.acep").write_text(WIDE)
+    said = acep("explain", WIDE, "--budget", "20 steps/event", "--output", "points").stdout
+    assert of_budget(said) == of_budget(compile_query(WIDE).explain(budget="20 steps/event", output="points"))
+    of_set = acep("explain", "--queries", str(tmp_path), "--budget", "9 runs").stdout
+    assert "1 engine shares it, and begins with" in of_set
+    (tmp_path / "rules.txt").write_text(RULES)
+    assert "rise: no history" in acep("explain", str(tmp_path / "rules.txt"), "--budget", "9 steps/event").stdout
+    assert "ACEP-U040" in acep("explain", WIDE, "--seed", "1", code=2).stderr
+    assert "ACEP-U064" in acep("explain", WIDE, "--budget", "9 runs", "--format", "dot", code=2).stderr

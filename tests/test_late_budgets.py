@@ -31,6 +31,7 @@ from acep_approx.revisions.replay import Replay
 from acep_approx.revisions.within_budget import ReplayWithinBudget
 from acep_approx.shedding.shedder import Shedder
 from tests.cases import cases
+from tests.hasty import hasty
 from tests.late_budgets import Case
 from tests.revised_mutants import rewritten
 from tests.revised_small import small
@@ -44,14 +45,14 @@ def changed_line(owner: Any, name: str, old: str, new: str) -> Any:
     return function
 
 
-REPEAT = "repeat it: tests.late_budgets.Case.of({}, {!r}).check()"
+REPEAT = "repeat it: tests.late_budgets.Case.of({}, {!r}, learns={}).check()"
 
 
-def check(seed: int, budget: str | None = None) -> Counter[str]:
+def check(seed: int, budget: str | None = None, *, learns: bool = False) -> Counter[str]:
     try:
-        return Case.of(seed, budget).check()
+        return Case.of(seed, budget, learns=learns).check()
     except Exception as error:
-        error.add_note(f"{Case.of(seed, budget)}\n{REPEAT.format(seed, budget)}")
+        error.add_note(f"{Case.of(seed, budget, learns=learns)}\n{REPEAT.format(seed, budget, learns)}")
         raise
 
 
@@ -64,6 +65,14 @@ def test_what_is_out_is_part_of_the_exact_answer_and_paid_for(chunk: int) -> Non
     assert min(seen["found"], seen["missing"]) > 0
     assert seen["restart"] > 0
     assert seen["taken back"] > 0
+
+
+@pytest.mark.parametrize("chunk", range(CHUNKS // 2))
+def test_so_it_is_while_it_learns(chunk: int) -> None:
+    seen: Counter[str] = Counter()
+    for seed in range(cases(1000, 48))[chunk :: CHUNKS // 2]:
+        seen += check(seed, learns=True)
+    assert min(seen["found"], seen["missing"], seen["rescored"]) > 0
 
 
 @pytest.mark.parametrize("chunk", range(CHUNKS // 2))
@@ -108,11 +117,11 @@ def pushed(matcher: Any, rows: Sequence[Row], size: int = 20) -> Counter[Any]:
     return net
 
 
-def shed_the_same() -> tuple[int, int]:
+def shed_the_same(gone: Sequence[int] = (180, 188, 196), **how: Any) -> tuple[int, int]:
     """Events go and come back, with run-steps enough to run all again: how many matches there were; that changed."""
     found = changed = 0
     for seed in range(4):
-        matcher, rows = started(seed), rows_of(seed)
+        matcher, rows = started(seed, **how), rows_of(seed)
         net = pushed(matcher, rows)
         # from here on the budget would keep more
         matcher.shedder.arena.grant(50_000)
@@ -120,7 +129,7 @@ def shed_the_same() -> tuple[int, int]:
         put_out(net, matcher.push(calm))
         before = +net
         assert matcher.record().shed_runs > 50
-        for at in (180, 188, 196):
+        for at in gone:
             put_out(net, matcher.push([rows[at] | {"op": "-D"}]))
             put_out(net, matcher.push([rows[at]]))
         found += before.total()
@@ -131,6 +140,18 @@ def shed_the_same() -> tuple[int, int]:
 def test_a_replay_sheds_the_same_runs() -> None:
     found, changed = shed_the_same()
     assert found > 200
+    assert changed == 0
+
+
+def learned_the_same() -> tuple[int, int]:
+    """The same where runs are scored otherwise from time to time, also while the events that go were there."""
+    with hasty():
+        return shed_the_same((150, 158, 166, 178), policy=None, learn=True)
+
+
+def test_a_replay_sheds_the_same_runs_whatever_was_learned_since() -> None:
+    found, changed = learned_the_same()
+    assert found > 50
     assert changed == 0
 
 
@@ -266,17 +287,20 @@ def test_final_results_are_those_of_the_events_in_order(budget: str) -> None:
         assert within.record().work == ours.work
 
 
-def test_it_learns_from_final_results_only() -> None:
+@pytest.mark.parametrize("more", [{"watermark": 50}, {"emit": "early"}, {"watermark": 50, "emit": 5}], ids=str)
+def test_it_learns_on_its_way(more: dict[str, Any], tmp_path: Path) -> None:
     query = compile_query(TEXT, engine="runs")
-    with pytest.raises(AcepError, match="may be taken back") as caught:
-        query.matcher(budget="3 steps/event", emit="early", learn=True)
-    assert caught.value.code == "ACEP-U055"
-    matcher = query.matcher(budget="3 steps/event", watermark=50, learn=True)
-    pushed_rows = [{name: row[name] for name in ("ts", "type", "x")} for row in rows_of(1, 2000)]
-    matcher.push(pushed_rows)
+    matcher = query.matcher(budget="3 steps/event", learn=True, **more)
+    rows = [{name: row[name] for name in ("ts", "type", "x")} for row in rows_of(1, 2000)]
+    matcher.push(rows)
     matcher.finish()
-    assert matcher.refreshed(query) is not None
-    assert matcher.record().events == 2000
+    known = matcher.refreshed(query)
+    assert known is not None
+    assert matcher.record().events == known.events_ == 2000
+    known.save(tmp_path / "known")
+    within = query.match_within(rows, "3 steps/event", learn=True, history=tmp_path / "known", **more)
+    assert within.to_arrow().num_rows > 0
+    assert within.refreshed(query).version_ == 1
 
 
 @pytest.mark.parametrize(
@@ -368,11 +392,19 @@ def differs() -> None:
     assert shed_the_same()[1] == 0
 
 
+def learned_otherwise() -> None:
+    assert learned_the_same()[1] == 0
+
+
 Wrong = tuple[Any, str, Any]
 """A class or module, the name of a function, and what stands in its place."""
 
 NOTICED: dict[str, tuple[Wrong, Callable[[], None]]] = {
     "the price is not logged": ((PriceLog, "prices", lambda _, at, now: np.full(len(at), now)), differs),
+    "runs are worth what they are now": (
+        (PriceLog, "versions", lambda _, at, now=0: np.full(len(at), now)),
+        learned_otherwise,
+    ),
     "match points are counted once more": (
         (PriceNotes, "first_completed", lambda _, events, rows: np.ones(len(events), np.bool_)),
         points_counted,

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import cache
 from random import Random
 from typing import Any
@@ -28,6 +26,7 @@ from acep_approx.training.history_graph import HistoryGraph
 from rl.records import Events, Lineages
 from rl.updater import Updater
 from tests.cases import FULL, cases, examples
+from tests.hasty import hasty
 from tests.match_tables import bindings
 from tests.naive import Binding
 from tests.rich_worlds import COLUMNS, RichWorld, rich_world, rich_worlds
@@ -102,18 +101,6 @@ def recall(found: Ints, exact: Ints, first: int) -> float:
 # --- what is promised -----------------------------------------------------------------------------------------------
 
 TILES, APART = 30, 30
-
-
-@contextmanager
-def hasty() -> Iterator[None]:
-    """Learners that look often and revalue after a few tests, so that small worlds are learned from."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(learner, "FIRST", ((0, 0),))
-        patch.setattr(learner, "FIRST_PIECE", 16)
-        patch.setattr(learner, "LEAST_ROWS", 4)
-        patch.setattr(training_sample, "LEAST_ROWS", 4)
-        patch.setattr(learner, "REFIT", 1.0)
-        yield
 
 
 def tiled(world: RichWorld) -> tuple[pa.Table, dict[Binding, int]]:

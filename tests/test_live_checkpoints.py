@@ -170,7 +170,7 @@ def test_another_run_is_refused(csv, cp, tmp_path):
     with pytest.raises(DataError, match="input was") as caught:
         run(QUERY, other, cp)
     assert caught.value.code == "ACEP-D064"
-    with pytest.raises(DataError, match="options was"):
+    with pytest.raises(DataError, match="run: bind was None, and is 'x'"):
         run(QUERY, csv, cp, bind="x")
     with pytest.raises(DataError) as caught:
         run(compile_query("PATTERN SEQ(A a, C b) WITHIN 5"), csv, cp)

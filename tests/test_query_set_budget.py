@@ -10,9 +10,11 @@ import numpy as np
 import pytest
 
 from acep_approx import DataError, Histories, QuerySet, UsageError, compile_query
+from acep_approx.errors import FewPointsWarning
 from acep_approx.shedding.purse import Purse
 from acep_approx.shedding.shedder import Shedder
 from acep_approx.shedding.splitting import Need, towards_one_price
+from history.errors import HistoryError
 from tests.budgeted_sets import Rows, stream
 from tests.cases import cases
 
@@ -234,6 +236,7 @@ def test_wrong_use() -> None:
     with pytest.raises(UsageError, match="nobody knows the full work") as error:
         desk.match_within([], "10%")
     assert error.value.code == "ACEP-U034"
+    assert "acep train --queries FOLDER PAST -o DIR" in (error.value.hint or "")
     for call in (desk.record, desk.shed, lambda: QuerySet(policy="random")):
         with pytest.raises(UsageError) as error:
             call()
@@ -333,6 +336,35 @@ def test_a_history_for_each_query_and_each_template(learned: tuple[QuerySet, His
     with pytest.raises(UsageError) as error:
         Histories.load(tmp_path)
     assert error.value.code == "ACEP-U036"
+
+
+def test_a_history_of_the_wrong_kind_is_said_to_be_so(learned: tuple[QuerySet, Histories], tmp_path: Path) -> None:
+    """With what to type: that of the query among those of a set, or how to learn one."""
+    _, known = learned
+    folder = known.save(tmp_path / "known")
+    query, other = compile_query(WIDE, engine="runs"), compile_query(WIDE + "0", engine="runs")
+    mine = folder / query.plan.known_as
+    with pytest.raises(HistoryError, match="that of this query lies in it") as error:
+        query.match_within(stream(2, 60), "20%", history=folder)
+    assert (error.value.code, error.value.hint) == ("ACEP-H001", f"name it: --history {mine}")
+    assert query.match_within(stream(2, 300), "20%", history=mine).points().num_rows > 0
+    with pytest.raises(HistoryError, match=r"it holds those of several queries or rules: .*ticks") as error:
+        other.match_within(stream(2, 60), "20%", history=folder)
+    assert error.value.hint == "learn one first: acep train QUERY PAST -o DIR"
+    with pytest.raises(UsageError, match="it is that of one query") as of_set:
+        QuerySet().match_within(stream(2, 60), "20%", history=mine)
+    assert of_set.value.hint == "learn them: acep train --queries FOLDER PAST -o DIR"
+
+
+def test_one_warning_names_all_queries_with_too_few_match_points() -> None:
+    desk = QuerySet(output="points")
+    desk.add(WIDE, id="wide")
+    desk.add("PATTERN SEQ(A a, B b, A c) WHERE b.x > a.x + c.x WITHIN 3", id="few")
+    with pytest.warns(FewPointsWarning) as told:
+        desk.train(stream(1, 160))
+    (only,) = [str(one.message) for one in told]
+    assert only.startswith("too few match points in this past to learn from: few (")
+    assert "wide" not in only
 
 
 def test_a_state_asks_for_its_histories(learned: tuple[QuerySet, Histories]) -> None:

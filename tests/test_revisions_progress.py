@@ -164,7 +164,6 @@ def test_times_are_given_as_events_have_them() -> None:
         ({"emit": "5 events"}, "ACEP-U056"),
         ({"idle": 5}, "ACEP-U055"),
         ({"emit": "early", "history": "past"}, "ACEP-U040"),
-        ({"emit": "early", "budget": "20%", "learn": True}, "ACEP-U055"),
         ({"emit": "early", "output": "partial"}, "ACEP-U055"),
         ({"emit": "early", "changelog": False}, "ACEP-U055"),
         ({"op": 5}, "ACEP-U053"),

@@ -483,6 +483,9 @@ def test_the_past_says_which_runs_are_worth_it(tmp_path: Path) -> None:
     assert with_it.record.policy == "history"
     with pytest.raises(HistoryError, match="ACEP-H001"):
         rules.match_within(today, "30%", history=tmp_path / "none")
+    with pytest.raises(HistoryError, match="there is the history of one query at") as refused:
+        rules.match_within(today, "30%", history=tmp_path / "known" / "first")
+    assert refused.value.hint == "learn those of first, second: acep train RULES PAST -o DIR"
 
 
 def test_what_is_read_of_tables_is_a_column_of_the_past() -> None:

@@ -1,8 +1,10 @@
-"""Sets of queries inside a load budget that are killed, and go on: as if nothing had happened."""
+"""Sets of queries, and single ones, inside a load budget that are killed, and go on: as if nothing had happened."""
 
 from __future__ import annotations
 
+import json
 import shutil
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import pairwise
@@ -175,6 +177,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (made / f"{name}.csv").write_text(HEADER + lines(stream(seed, rows)))
     for past, known in (("past", "known"), ("other", "others")):
         acep("train", "--queries", str(made / "queries"), str(made / f"{past}.csv"), "-o", str(made / known), "-q")
+        acep("train", KEYED, str(made / f"{past}.csv"), "-o", str(made / f"{known} of one"), "-q")
     return made
 
 
@@ -190,8 +193,9 @@ def lines(events: Rows) -> str:
     return "".join(",".join(map(str, event.values())) + "\n" for event in events)
 
 
-LIVE = ("run", "--queries", "queries", "now.csv", "--output", "points", "--follow", "--until-idle", "0 s")
-WITHIN = ("--budget", "10%", "--history", "known")
+END = ("now.csv", "--output", "points", "--follow", "--until-idle", "0 s")
+LIVE = ("run", "--queries", "queries", *END)
+OF_SET, OF_ONE = (LIVE, "known"), (("run", KEYED, *END), "known of one")
 KEPT = ("--checkpoint", "cp", "--checkpoint-every", "1 ms", "-o", "found.jsonl")
 
 
@@ -201,7 +205,13 @@ def said_of_budget(stderr: str) -> list[str]:
     return [line.split(";")[0] if " s" in line else line for line in text.splitlines()]
 
 
-def test_a_run_that_fails_anywhere_goes_on_as_if_it_had_not(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+OF_LATE = ((*OF_ONE[0], "--watermark", "3"), OF_ONE[1])
+
+
+@pytest.mark.parametrize("asked", [OF_SET, OF_ONE, OF_LATE], ids=["set", "one", "one of late events"])
+def test_a_run_that_fails_anywhere_goes_on_as_if_it_had_not(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, asked: tuple[tuple[str, ...], str]
+) -> None:
     from acep_approx.events.writing.outfile import GrowingFile
     from acep_approx.live.checkpoint import CheckpointFolder
 
@@ -209,6 +219,7 @@ def test_a_run_that_fails_anywhere_goes_on_as_if_it_had_not(folder: Path, monkey
         """As if the process was gone."""
 
     dice, left, times = Random(4), [0], 0
+    live = (*asked[0], "--budget", "10%", "--history", asked[1])
 
     def step() -> None:
         left[0] -= 1
@@ -217,13 +228,13 @@ def test_a_run_that_fails_anywhere_goes_on_as_if_it_had_not(folder: Path, monkey
 
     write, length = CheckpointFolder.write, GrowingFile.length
     monkeypatch.setattr("acep_approx.events.live.growing.BLOCK_BYTES", 300)
-    wanted = acep(*LIVE, *WITHIN, "-o", "whole.jsonl").stderr
+    wanted = acep(*live, "-o", "whole.jsonl").stderr
     monkeypatch.setattr(CheckpointFolder, "write", lambda *given: (step(), write(*given), step()))
     monkeypatch.setattr(GrowingFile, "length", lambda self: (step(), length(self), step())[1])
     while True:
         left[0] = dice.randrange(3, 12) if times < 5 else 0
         try:
-            done = acep(*LIVE, *WITHIN, *KEPT, "--finish")
+            done = acep(*live, *KEPT, "--finish")
             break
         except Killed:
             times += 1
@@ -232,20 +243,45 @@ def test_a_run_that_fails_anywhere_goes_on_as_if_it_had_not(folder: Path, monkey
     assert said_of_budget(done.stderr) == said_of_budget(wanted)
 
 
-def test_a_run_goes_on_with_the_same_histories_and_budget_only(folder: Path) -> None:
-    acep(*LIVE, *WITHIN, *KEPT)
+@pytest.mark.parametrize(("live", "known"), [OF_SET, OF_ONE], ids=["set", "one"])
+def test_a_run_goes_on_with_the_same_histories_and_budget_only(folder: Path, live: tuple[str, ...], known: str) -> None:
+    within = ("--budget", "10%", "--history", known)
+    told = acep(*live, *within, *KEPT).stderr
+    assert "--checkpoint" not in told  # in the command that runs exactly: it would be another run
     with (folder / "now.csv").open("a") as file:
         file.write("9999,A,u,1\n")
     for more, code, words in (
-        (("--budget", "10%", "--history", "others"), "ACEP-D048", "and another one is given (version 1"),
+        (("--budget", "10%", "--history", known.replace("known", "others")), "ACEP-D048", "is given (version 1"),
         (("--budget", "10%", "--full-work", "9"), "ACEP-D064", "full_work was None, and is 9.0"),
-        (("--budget", "20%", "--history", "known"), "ACEP-D064", "budget was '10%', and is '20%'"),
+        (("--budget", "20%", "--history", known), "ACEP-D064", "budget was '10%', and is '20%'"),
         ((), "ACEP-D064", "budget was '10%', and is None"),
     ):
-        stderr = " ".join(acep(*LIVE, *more, *KEPT, code=4).stderr.split())
+        stderr = " ".join(acep(*live, *more, *KEPT, code=4).stderr.split())
         assert code in stderr
         assert words in stderr
-    (folder / "known").rename(folder / "moved")
-    acep(*LIVE, "--budget", "10%", "--history", "moved", *KEPT, "--finish")
-    stderr = acep(*LIVE, *WITHIN, "--checkpoint", "new", "--shed", "shed.csv", code=2).stderr
+    (folder / known).rename(folder / "moved")
+    acep(*live, "--budget", "10%", "--history", "moved", *KEPT, "--finish")
+    stderr = acep(*live, *within, "--checkpoint", "new", "--shed", "shed.csv", code=2).stderr
     assert "--shed does not go with --checkpoint" in " ".join(stderr.split())
+
+
+def test_corrections_go_on_and_learn_within_a_budget(folder: Path) -> None:
+    """What is in the file is part of the exact answer after each run, and what was learned is kept."""
+    run = ("run", KEYED, "live.csv", "--output", "points", "--follow", "--until-idle", "0 s", "--emit", "early")
+    exact = {(row["k"], row["end"]) for row in rows_of(acep("run", KEYED, "now.csv", "--output", "points").stdout)}
+    events = lines(stream(2, 900)).splitlines(keepends=True)
+    (folder / "live.csv").write_text(HEADER)
+    for first in range(0, 900, 300):
+        with (folder / "live.csv").open("a") as file:
+            file.writelines([*events[first + 20 : first + 300], *events[first : first + 20]])
+        done = acep(*run, "--budget", "3 steps/event", "--learn", "--save", "learned", *KEPT)
+        net: Counter[tuple[str, int]] = Counter()
+        for row in rows_of((folder / "found.jsonl").read_text()):
+            net[row["k"], row["end"]] += 1 if row["op"] == "+I" else -1
+        assert min(net.values()) >= 0
+        assert net.keys() <= exact
+    assert "what was learned is in learned/" in done.stderr
+
+
+def rows_of(text: str) -> Rows:
+    return [json.loads(line) for line in text.splitlines()]

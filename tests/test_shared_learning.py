@@ -9,14 +9,17 @@ from typing import Any
 
 import pytest
 
-from acep_approx import Histories, QuerySet, UsageError, compile_query, compile_rules
+from acep_approx import Histories, NoLearningWarning, QuerySet, UsageError, compile_query, compile_rules
 from acep_approx.learning.shown_later import BesidePairs, BesideReads
 from acep_approx.shedding.purse import Purse
 from tests.budgeted_sets import MANY, ONE, TWO, stream
 from tests.cases import cases
 from tests.command_line import acep
 
-pytestmark = pytest.mark.usefixtures("one_reading")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::acep_approx.errors.NoLearningWarning"),
+    pytest.mark.usefixtures("one_reading"),
+]
 
 WINDOWS = "PATTERN SEQ(A a, A b, B c) WHERE b.x <> a.x AND c.x <> a.x + b.x WITHIN :w"
 UP = "PATTERN SEQ(A a, A b, C c) WHERE b.x > a.x AND c.x > b.x WITHIN 9 RETURN c.x AS x PUBLISH Up"
@@ -157,7 +160,9 @@ def test_pairs_that_are_numbered_otherwise_would_be_noticed(monkeypatch: pytest.
 def test_queries_of_a_template_with_windows_of_their_own_do_not_learn() -> None:
     desk = QuerySet(output="points")
     desk.add_many(WINDOWS, [{"w": w} for w in (20, 30)], id="windows")
-    found = desk.match_within(stream(2, 6_000), "4 steps/event", learn=True)
+    with pytest.warns(NoLearningWarning, match="ACEP-U222") as told:
+        found = desk.match_within(stream(2, 2_000), "4 steps/event", learn=True)
+    assert len(told) == 1
     assert found.refreshed() is None
     assert found.rows > 0
 

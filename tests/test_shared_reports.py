@@ -263,6 +263,10 @@ def test_a_page_of_a_set_and_of_rules(tmp_path: Path) -> None:
     for said in (f"{record.work:,} of {record.allowed:,} run-steps", "t[0] and 3 more", "Load and budget over time"):
         assert said in words, said
     assert len(svgs(text)) >= 2
+    assert "match points found by 1,000 run-steps" in words  # prices of engines are in units of their own
+    assert "price: least gain" not in words
+    part = record.parts[0].piece
+    assert f"{1000 * part.points / part.work:.3g}" in words
     assert "budget of 10%" in repr(some)
     assert "budget of 10%" in record._repr_html_()  # type: ignore[operator]
 
@@ -400,9 +404,13 @@ def test_a_run_writes_a_page_a_table_and_what_was_shed(program: tuple[str, ...])
     shed = pyarrow.csv.read_csv(f"{name}.csv")
     first = "query" if program is SET else "rule"
     assert shed.column_names[0] == first
-    acep("run", *program, *SPENT, "--report", f"each-{name}.csv", "-q")
+    told = acep("run", *program, *SPENT, "--report", f"each-{name}.csv").stderr
+    assert "writes a row for each" not in told
     each = pyarrow.csv.read_csv(f"each-{name}.csv")
     names = each[first].to_pylist()
+    if program is SET:
+        assert not any("\n" in (engine or "") for engine in each["engine"].to_pylist())
+        assert "--report each.csv writes a row for each of the 6 queries" in acep("run", *program, *SPENT).stderr
     assert names == (["rising", "others", *(f"t[{n}]" for n in range(4))] if program is SET else [
         "writer", "reader", "plain"])  # fmt: skip
 

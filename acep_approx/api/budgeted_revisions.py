@@ -54,29 +54,19 @@ class BudgetedRevisedMatcher(RevisedMatcher, BudgetedRun):
     **options
         As for ``RevisedMatcher``.
 
-    Raises
-    ------
-    UsageError
-        ``ACEP-U055``: it is to learn from results that may be taken back.
-
     Notes
     -----
     After each push the sum of all that was put out is part of what the same run without a budget would have put out,
     and no more run-steps were taken than granted: what a late event, or one that is taken back, makes run again is paid
     from the same budget. Each event is granted for once, when it is first taken in. Match points are counted once,
-    when they are first found. Where results may be taken back there is no audit, so recall is not known.
+    when they are first found. Where results may be taken back there is no audit, so recall is not known; what is
+    learned, is learned of events that come in order, when they come.
     """
 
     def __init__(self, plan: Plan, asked: Revisions, load: Load, **options: Any) -> None:
         refuse_output(options.get("output", MATCHES))
         load.check(plan)
         if not asked.is_final:
-            if load.learns:
-                raise UsageError(
-                    "learn= and emit= do not go together: what is learned of a match may be taken back",
-                    code="ACEP-U055",
-                    hint="leave emit= out: results are put out when they are final; or leave learn= out (--learn)",
-                )
             load = replace(load, audit=0.0)
         self.load = load
         self.shedder = shedder(plan, load)
@@ -229,6 +219,14 @@ class BudgetedChangelog:
     def report(self, path: str | Path, source: str = "") -> None:
         """Write the record as one self-contained HTML page."""
         self._run().report(path, source)
+
+    def refreshed(self, query: CompiledQuery) -> HistoryGraph | None:
+        """The history as that run has learned it; see ``BudgetedMatches.refreshed``."""
+        return self._run().refreshed(query)
+
+    def learning(self) -> pa.Table:
+        """When runs were scored anew, and by what; see ``BudgetedMatches.learning``."""
+        return self._run().learning()
 
     def _run(self) -> BudgetedRevisedMatcher:
         if self.matcher is None:

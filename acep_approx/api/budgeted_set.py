@@ -17,7 +17,9 @@ from acep_approx.errors import UsageError, expect
 if TYPE_CHECKING:
     from acep_approx.budget.set_ledger import SetRecord
     from acep_approx.results.budgeted_set import BudgetedFound, SetSpending
+    from acep_approx.shedding.foreseen import Engine
     from acep_approx.shedding.purse import Purse
+    from acep_approx.subscriptions.graph import Entry, Graph
     from acep_approx.subscriptions.members import Member
     from acep_approx.subscriptions.results import Found
     from acep_approx.subscriptions.running import Running
@@ -194,6 +196,39 @@ class BudgetedSet:
         """
         return self.spending.record(source)
 
+    @checked
+    def explain(self, budget: str | float | Budget, **spending: Any) -> str:
+        """How a budget will be shared: who begins with which part, what the exact runs are expected to take.
+
+        Parameters
+        ----------
+        budget : str or Budget
+        **spending
+            ``history``, ``policy``, ``audit``, ``seed``, ``learn`` and ``full_work``, as for ``match_within``. Numbers
+            are told where histories have them.
+
+        Raises
+        ------
+        UsageError, HistoryError
+            As for ``match_within``.
+
+        Examples
+        --------
+        >>> from acep_approx import QuerySet
+        >>> desk = QuerySet(output="points")
+        >>> first = desk.add("PATTERN SEQ(A a, A b, B c) WHERE b.x > a.x AND c.x > b.x WITHIN 40", id="first", weight=3)
+        >>> print(desk.explain("5 steps/event").splitlines()[0])
+        budget   5 steps/event, policy oldest, seed 0
+        """
+        from acep_approx.planning.explain import section
+        from acep_approx.shedding.foreseen import of_engines
+
+        made = new_purse({"budget": budget, **spending})
+        assert made is not None, "there is a budget"
+        purse, graph = made(), self._running.graph
+        purse.check(purse.plan_of(entry.plan, entry.horizon) for entry in graph)
+        return "\n".join(section("budget", of_engines(purse, [*_engines(graph, purse)], "queries")))
+
     def shed(self) -> pa.Table:
         """The runs that were shed, one row each, where ``log_shed=True`` was given; of the same as ``record``.
 
@@ -275,3 +310,26 @@ def check_budget(running: Running) -> None:
     if running.load is not None:
         purse = purse_of(running)
         purse.check(purse.plan_of(entry.plan, entry.horizon) for entry in running.graph)
+
+
+def _engines(graph: Graph, purse: Purse) -> Iterator[Engine]:
+    """What will share a budget, as far as it can be told before columns are known: queries by themselves, templates."""
+    from acep_approx.shedding.foreseen import Engine
+    from acep_approx.subscriptions.templates.literals import filled, plans_of
+    from acep_approx.subscriptions.templates.pair_runs import by_query
+
+    together: dict[int, list[tuple[int, str, Entry]]] = {}
+    for number, id_, entry in graph.numbered:
+        which = number if entry.shared is None else -id(entry.shared.template)
+        together.setdefault(which, []).append((number, id_, entry))
+    for some in together.values():
+        number, name, entry = some[0]
+        weight = sum(graph.weights.get(one, 1.0) for one, _, _ in some) / len(some)
+        plan, queries = entry.plan, 0
+        if entry.shared is not None and len(some) > 1:
+            plan, name, queries = entry.shared.template.plan, entry.shared.template.text, len(some)
+        elif entry.shared is not None and len(waiting := entry.shared.waiting()[1].to_pylist()):
+            plan = plans_of(filled(entry.shared.template.syntax, waiting[0]), number)[-1]
+        plan, points = purse.plan_of(plan, entry.horizon), entry.output == "points"
+        run = by_query(plan) if queries else plan
+        yield Engine(run, plan.known_as, name, weight, queries=queries, points=points)

@@ -254,6 +254,7 @@ def follow_query(
         )
     feed = query_feed(query, options, late)
     given = {name: _plain(value) for name, value in sorted(options.items()) if value is not None}
+    given |= {"history": True} if "history" in given else {}  # the state tells whether it is the same
     asked = {"options": given, **also_asked}  # the query itself stands in the state
     return LiveRun(place, feed, checkpointing, reading | {"is_in_order": not revising}, asked)
 

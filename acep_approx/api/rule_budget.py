@@ -20,6 +20,7 @@ from acep_approx.diagrams.fragments import never_raises
 from acep_approx.errors import UsageError, expect
 from acep_approx.events.stream import EventBatch
 from acep_approx.matching.pipeline import Pipeline
+from acep_approx.planning.explain import section
 from acep_approx.planning.planner import Plan
 from acep_approx.ranges import COUNT, number_in
 from acep_approx.results.budgeted_set import learned_by, logged_by, shared_record, shed_table_of, write_page_of
@@ -30,7 +31,8 @@ from acep_approx.rules.graph import cell_words
 from acep_approx.rules.losses import Taint, cells_read
 from acep_approx.rules.program import Program
 from acep_approx.rules.runner import Runner
-from acep_approx.shedding.load import Load, full_work_unknown
+from acep_approx.shedding.foreseen import Engine, of_engines
+from acep_approx.shedding.load import OF_RULES, Load, full_work_unknown
 from acep_approx.shedding.purse import LoggedShed, Purse
 from acep_approx.shedding.shedder import Shedder
 from acep_approx.training.histories import Histories, history_needed
@@ -105,7 +107,7 @@ class RuleSpending:
         if self.histories or not any(map(sheds, program.rules)):
             return
         if load.budget.unit == "%" and not load.budget.is_unlimited and load.full_work is None:
-            raise full_work_unknown(load.budget)
+            raise full_work_unknown(load.budget, OF_RULES)
         if load.policy in LEARNED:
             raise no_history(load.policy)
 
@@ -128,6 +130,20 @@ class RuleSpending:
         for number, shedder in self._made.items():
             purse.join(shedder, program.rules[number].name, weights[number])
         return self._made
+
+    def explained(self, program: Program) -> list[str]:
+        """How the rules will share it, in lines."""
+        made = self.begin(program)
+        accounts = self.purse.accounts
+        engines = [
+            Engine((rule := program.rules[number]).plan, rule.name, rule.name, accounts[shedder].weight)
+            for number, shedder in made.items()
+        ]
+        lines = of_engines(Purse(self.load, self.histories), engines, "rules")
+        if self._protected:
+            names = ", ".join(program.rules[number].name for number in sorted(self._protected))
+            lines.append(f"these count for more, as others read what they write: {names}")
+        return [*section("budget", lines)]
 
     def _weights(self, program: Program) -> list[float]:
         """What a match point of each rule counts for: its worth; and that of others which read what it writes.

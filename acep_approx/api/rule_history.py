@@ -15,6 +15,7 @@ from acep_approx.errors import UsageError
 from acep_approx.events.reading.widening import one_table
 from acep_approx.events.source import open_source
 from acep_approx.planning.compiled import CompiledQuery
+from acep_approx.training.few_points import warning_once
 from acep_approx.training.histories import Histories, kept_promises
 from acep_approx.training.history_graph import HistoryGraph
 from acep_approx.training.shared_promise import Ran, SharedPromises, ends_in
@@ -108,17 +109,19 @@ class RuleHistory(Histories, Mapping[str, HistoryGraph]):
             execution.on_reads = lambda rule, batch: seen.setdefault(rule, []).append(batch.data)
             run.push(events)
         self._learned, nothing = {}, None
-        for rule in filter(sheds, self.rules.program.rules):
-            graph = HistoryGraph(CompiledQuery(rule.plan))
-            own = one_table(seen[rule.name]) if rule.name in seen else pa.table({})
-            try:
-                graph.fit(own, on_progress=on_progress, **roles)
-            except UsageError as error:
-                if error.code != "ACEP-U046":
-                    raise
-                nothing = error  # nothing begins a match of this rule: it has no history
-            else:
-                self._learned[rule.name] = graph
+        with warning_once() as points:
+            for rule in filter(sheds, self.rules.program.rules):
+                graph = HistoryGraph(CompiledQuery(rule.plan))
+                own = one_table(seen[rule.name]) if rule.name in seen else pa.table({})
+                try:
+                    graph.fit(own, on_progress=on_progress, **roles)
+                except UsageError as error:
+                    if error.code != "ACEP-U046":
+                        raise
+                    nothing = error  # nothing begins a match of this rule: it has no history
+                else:
+                    self._learned[rule.name] = graph
+                    points[rule.name] = graph.points_
         if nothing is not None and not self:
             raise nothing
         return self

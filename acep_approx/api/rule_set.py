@@ -563,11 +563,17 @@ class RuleSet(TunableRules):
                 record = replace(record, seconds=clock.perf_counter() - begun)
             return found.with_record(record, run.shed, source.paths)
 
-    def explain(self) -> str:
-        """How the rules are run: which wait for which, which are run in turn, and why."""
+    @checked
+    def explain(self, budget: str | float | Budget | None = None, **spending: Any) -> str:
+        """How the rules are run: which wait for which, which are run in turn, and why.
+
+        With a ``budget`` also how that will be shared; ``spending`` as for ``start``. Numbers are told where histories
+        have them.
+        """
         from acep_approx.rules.explain import explain
 
-        return explain(self._program)
+        spends = spending_of(self._program, budget, spending)
+        return "\n".join([explain(self._program), *([] if spends is None else spends.explained(self._program))])
 
     @checked
     def graph(self, format: str = "mermaid") -> str:  # noqa: A002

@@ -19,7 +19,7 @@ from acep_approx.revisions.matcher import RevisedMatcher
 from acep_approx.revisions.remaining import remaining
 from acep_approx.revisions.request import Revisions
 from acep_approx.shedding.load import Load
-from acep_approx.training.histories import history_needed
+from acep_approx.training.histories import check_same, told
 from acep_approx.training.history_graph import HistoryGraph
 from acep_approx.training.needless import warn_of_needless_history
 
@@ -78,7 +78,7 @@ def spent(run: BudgetedRun) -> dict[str, Any]:
     load, known, shedder = run.load, run.load.history, run.shedder
     return {
         "budget": str(load.budget),
-        "history": None if known is None else {"version": known.version_, "events": known.events_},
+        "history": None if known is None else told(known),
         **{name: getattr(load, name) for name in HOW},
         "seconds": run.seconds,
         "so_far": None if shedder is None else shedder.metrics.snapshot(shedder.cells),
@@ -91,11 +91,10 @@ def load_of_state(plan: Plan, spending: dict[str, Any], history: HistoryGraph | 
     Raises
     ------
     DataError
-        ``ACEP-D048``: it needs its history.
+        ``ACEP-D048``: it needs its history, or had another one, or none.
     """
-    needed = spending["history"]
-    if needed is not None and history is None and plan.registers is not None:
-        raise history_needed(needed)
+    if plan.registers is not None:
+        check_same(spending["history"], history)
     how = {"horizon": None, **spending}  # states of before have none
     return Load(Budget.parse(spending["budget"]), history, **{name: how[name] for name in HOW})
 

@@ -8,7 +8,9 @@ from types import NoneType
 from typing import TYPE_CHECKING, Any, Literal
 
 from acep_approx.arguments import checked
+from acep_approx.budget.budget import refuse_without
 from acep_approx.errors import UsageError, expect
+from acep_approx.matching.outputs.kinds import STREAMED
 from acep_approx.planning.changed import check_horizon, replanned, until
 from acep_approx.planning.compiled import CompiledQuery
 
@@ -20,6 +22,64 @@ if TYPE_CHECKING:
 
 class TunableQuery(CompiledQuery):
     """A compiled query that can learn from past events, and be tuned on them."""
+
+    @checked
+    def explain(
+        self,
+        format: str = "text",  # noqa: A002  (as on the command line)
+        *,
+        budget: str | float | Budget | None = None,
+        output: str = "matches",
+        **spending: Any,
+    ) -> str:
+        r"""The plan as text, or the automaton as a diagram; with a budget, what it comes to.
+
+        Parameters
+        ----------
+        format : {"text", "mermaid", "dot", "svg", "json", "air"}, default "text"
+            ``svg``: a picture that needs nothing else, light and dark.
+            ``air``: of a query in CEL its states and edges, with schemas and conditions, as JSON.
+        budget : str or Budget, optional
+            Say also what the exact run is expected to take, what is granted, and what such budgets found in the past:
+            numbers where a history has them. With ``"text"`` only.
+        output : {"matches", "points", "counts"}
+            What the run is to put out.
+        **spending
+            With a budget: ``history``, ``policy``, ``audit``, ``seed``, ``learn``, ``full_work`` and ``horizon``, as
+            for ``match_within``.
+
+        Raises
+        ------
+        UsageError
+            ``ACEP-U003``: there is no such format; ``ACEP-U075``: ``air`` of a query that is not in CEL; ``ACEP-U040``:
+            how a budget is spent, where there is none, or in a drawing; ``ACEP-U001``: no such output; as for
+            ``match_within``.
+
+        Examples
+        --------
+        >>> from acep_approx import compile_query
+        >>> query = compile_query("PATTERN SEQ(A a, B b) WHERE b.x > a.x WITHIN 5")
+        >>> print(*query.explain(budget="10%", full_work=50).splitlines()[-4:], sep="\n")
+        budget   10% of the exact run, policy oldest, seed 0
+                 the exact run: 50 run-steps per event as was said
+                 granted: 5 run-steps per event
+                 0.05 of it is for the audit, which estimates recall; 0.1 for choosing among partial matches
+        """
+        if budget is None or format != "text":
+            refuse_without(spending | ({} if budget is None else {"budget": budget}))
+            return super().explain(format)
+        expect("output", output, str, ", ".join(STREAMED))
+        if output not in STREAMED:
+            hint = f"choose {', '.join(STREAMED)}"
+            raise UsageError(f"there is no output {output!r:.60} within a budget", code="ACEP-U001", hint=hint)
+        from acep_approx.api.spending import load_of
+        from acep_approx.planning.explain import section
+        from acep_approx.shedding.foreseen import of_query
+
+        how = {"history": None, "policy": None, "learns": spending.pop("learn", False), **spending}
+        load = load_of(self, budget, **how)
+        lines = of_query(load, load.plan_of(self.plan), points=output == "points")
+        return "\n".join([super().explain(), *section("budget", lines)])
 
     @checked
     def train(

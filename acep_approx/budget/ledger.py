@@ -363,6 +363,11 @@ class SpentRecord:
     exact_seconds: float | None = None
 
     @property
+    def has_one_price(self) -> bool:
+        """Whether there is one price, below which runs are shed."""
+        return True
+
+    @property
     def is_light(self) -> bool:
         """Whether the exact run is known to be so little work that no budget can save time."""
         return self.full_work is not None and self.full_work < LIGHT

@@ -96,6 +96,11 @@ class SharedRecord(SpentRecord):
     things: ClassVar[tuple[str, str]] = "query", "queries"
     """What shares the budget, for people: one, and several."""
 
+    @property
+    def has_one_price(self) -> bool:
+        """Whether one engine sheds: those of several are in units of their own."""
+        return len(self.parts) == 1
+
     budget: str
     policy: str
     seed: int
@@ -192,7 +197,8 @@ class SetRecord(SharedRecord):
         found = []
         for query in self.queries:
             known = query.recall
-            row: dict[str, object] = {"query": query.id, "engine": query.part, "weight": query.weight}
+            engine = None if query.part is None else " ".join(query.part.split())
+            row: dict[str, object] = {"query": query.id, "engine": engine, "weight": query.weight}
             row["found"] = query.found
             found.append(row | recall_columns(known))
         return found

@@ -101,10 +101,13 @@ class Folder:
     desk : QuerySet
         Those that are right.
     wrong : list of WrongQuery
+    misfits : set of str
+        The ids of those that do not fit the events.
     """
 
     desk: QuerySet
     wrong: list[WrongQuery] = field(default_factory=list)
+    misfits: set[str] = field(default_factory=set)
     _reported: int = 0
     _pieces: dict[str, QueryPiece] = field(default_factory=dict)
 
@@ -125,6 +128,7 @@ class Folder:
         """Note that a query does not fit the columns of the events."""
         piece = self._pieces[id]
         self.wrong.append(WrongQuery(f"{piece.file}: {id}", _in_file(error, piece), is_misfit=True))
+        self.misfits.add(id)
 
     @property
     def exit_code(self) -> int:
@@ -145,12 +149,25 @@ class Folder:
         return {id_: known[id(piece)] for id_, piece in self._pieces.items()}
 
     def tell_wrong(self) -> None:
-        """Tell which queries are wrong that were not told yet, each with its file and the place in it."""
+        """Tell which queries are wrong that were not told yet, each with its file and the place in it.
+
+        Of those of one file with the same error, as all rows of a template may have, the first is told.
+        """
         new, self._reported = self.wrong[self._reported :], len(self.wrong)
-        for one in new[:SHOWN]:
-            show_error(f"{one.where}: {one.error}")
-        if len(new) > SHOWN:
-            say(f"and {len(new) - SHOWN:,} others")
+        alike: dict[tuple[str, str], list[WrongQuery]] = {}
+        for one in new:
+            alike.setdefault((one.where.partition(": ")[0], str(one.error)), []).append(one)
+        told = [*alike.values()][:SHOWN]
+        for first, *others in told:
+            show_error(f"{first.where}: {first.error}")
+            if others:
+                say(f"  {amount(len(others), 'more query')} of this file {_have(len(others))} the same error")
+        if left := len(new) - sum(map(len, told)):
+            say(f"and {left:,} others")
+
+
+def _have(number: int) -> str:
+    return "has" if number == 1 else "have"
 
 
 def split_texts(whole: str) -> Iterator[tuple[int, str]]:

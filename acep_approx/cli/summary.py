@@ -198,8 +198,11 @@ def say_needed(record: SharedRecord) -> None:
         say(f"exact run: {need_words(record)}")
 
 
-def say_budget_of_set(record: SetRecord) -> None:
-    """Say what the budget of a set was spent on, and which of its queries miss most."""
+def say_budget_of_set(record: SetRecord, *, has_rows: bool = False) -> None:
+    """Say what the budget of a set was spent on, and which of its queries miss most.
+
+    ``has_rows``: a file has a row for each query.
+    """
     allowed = f" of {record.allowed:,}" if record.allowed != record.work else ""
     say_needed(record)
     say(f"budget of {record.budget} for all queries, policy {record.policy}, seed {record.seed}")
@@ -212,6 +215,10 @@ def say_budget_of_set(record: SetRecord) -> None:
     worst = [f"{id_} {recall.recall or 0.0:.0%}" for id_, recall in known if recall is not None]
     if len(record.queries) > 1 and worst:
         say(f"fewest of their match points are found of {first_of(worst, SHOWN, MORE)}")
+    elif len(record.queries) > 1 and record.shed_runs:
+        say("of which queries fewest are found is not known: too little was audited of each (--audit 0.2 tells more)")
+    if len(record.queries) > SHOWN and not has_rows:
+        say(f"--report each.csv writes a row for each of the {len(record.queries):,} queries")
     for part in record.parts[:SHOWN]:
         share = part.piece.work / max(record.work, 1)
         say(f"  {one_line(part.name):.60}: {share:.0%} of the run-steps, {amount(part.piece.points, 'match point')}")

@@ -19,6 +19,7 @@ from acep_approx.errors import (
     ManyKeysWarning,
     ManyMatchesWarning,
     NeedlessHistoryWarning,
+    NoLearningWarning,
     TextOrderWarning,
     UnseenTypeWarning,
     UsageError,
@@ -118,6 +119,7 @@ OURS = (
     ManyKeysWarning,
     ManyMatchesWarning,
     NeedlessHistoryWarning,
+    NoLearningWarning,
     TextOrderWarning,
     UnseenTypeWarning,
 )

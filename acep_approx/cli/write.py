@@ -161,6 +161,11 @@ class _TextRows:
         self._sink.flush()
 
 
+def is_table(path: Path | None) -> bool:
+    """Whether the name of a report asks for a table of rows."""
+    return path is not None and path.suffix.lower() in SUFFIXES
+
+
 def write_report(record: SharedRecord, path: Path) -> None:
     """Write what came of a budget that queries, or rules, share: as a page, or as a table if the name says so.
 
@@ -171,7 +176,7 @@ def write_report(record: SharedRecord, path: Path) -> None:
     """
     from acep_approx.pages.budget.shared import write_shared_report
 
-    if not path.suffix or path.suffix.lower() not in SUFFIXES:
+    if not is_table(path):
         write_shared_report(record, path)
         return
     write([pa.Table.from_pylist(record.rows())], format_of(path), path)

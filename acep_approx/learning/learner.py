@@ -8,7 +8,7 @@ Source: ours, a reconstruction of what Li and Ge, PVLDB 2016, name in section 5 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import asdict, astuple, dataclass, replace
 from typing import Any
 
@@ -108,6 +108,8 @@ class Learner:
         Events after which runs were scored anew.
     alarms : list of rl.Alarm
         Of drift.
+    before : dict of int to Ranking or None
+        By what runs were ranked before, by the number of the version, where events that met it may be run once more.
     live : LiveGraph
         The history graph, with the outcomes of the cohort; its vertices are those of ``ranking``.
     """
@@ -131,6 +133,7 @@ class Learner:
         self.live = LiveGraph(graph or Graph(self.scheme), half_life)
         self.sample_size = SampleSize(passed=np.ones(len(tables.pools)))
         self.latest: Ranking | None = None
+        self.before: dict[int, Ranking | None] = {0: known}
         self.tally = Tally()
         self.versions = 0
         self.refreshes: list[int] = []
@@ -446,13 +449,22 @@ class Learner:
 
     def worth(self) -> Worth:
         """What runs are worth, for the kernel."""
-        if self.ranking is None or self.is_random:
+        return self.worth_by(self.ranking)
+
+    def worth_by(self, ranking: Ranking | None) -> Worth:
+        """What runs are worth if they are ranked by this."""
+        if ranking is None or ranking.values.is_level:
             return random_lineages(self.reader.tables.automaton)
-        if self.known is not None and self.known_worth is not None:
+        if ranking is self.history and self.known_worth is not None:
             return self.known_worth
-        values = self.ranking.values
-        worth = worth_of(self.reader.tables.automaton, self.ranking.scheme, raised(values.gain), values.cost, OVERLAP)
-        return replace(worth, overlap=self.ranking.overlap)
+        values = ranking.values
+        worth = worth_of(self.reader.tables.automaton, ranking.scheme, raised(values.gain), values.cost, OVERLAP)
+        return replace(worth, overlap=ranking.overlap)
+
+    def keep_ranking(self, version: int, kept: Container[int]) -> None:
+        """By what runs are ranked now has this number; of earlier ones those of the numbers ``kept`` are asked for."""
+        self.before = {number: ranking for number, ranking in self.before.items() if number in kept}
+        self.before[version] = self.ranking
 
     # --- state ----------------------------------------------------------------------------------------------
 
@@ -465,6 +477,7 @@ class Learner:
             "updater": self.updater.to_arrays(),
             "detectors": self.updater.detectors.to_json(),
             **{name: ranking.save() if ranking is not None else None for name, ranking in rankings.items()},
+            "before": {str(number): self._save_before(ranking) for number, ranking in self.before.items()},
             "live": self.live.save(),
             "tally": vars(self.tally),
             "promise": vars(self.promise),
@@ -497,6 +510,7 @@ class Learner:
             setattr(self, name, saved[name] and Ranking.load(saved[name], self.scheme))
         if self.known is not None:
             self.known = self.ranking = self.history
+        self.before = self._load_before(saved.get("before", {}))  # states of before have none
         self.live.load(saved["live"])
         self.tally, self.promise = Tally.load(saved["tally"]), Promise.load(saved["promise"])
         self.sample_size = SampleSize.load(saved["sample_size"])
@@ -510,6 +524,20 @@ class Learner:
             finite(name, *saved[name].values())
         self._rescored, self._changed = Moment(**saved["rescored"]), Moment(**saved["changed"])
         self._kept, self._whole = self._load_kept(saved["kept"]), None
+
+    def _save_before(self, ranking: Ranking | None) -> dict[str, Any] | None:
+        """A ranking of before; of the history nothing, as it is given again."""
+        if ranking is None:
+            return None
+        return {} if ranking is self.history else ranking.save()
+
+    def _load_before(self, saved: dict[str, Any]) -> dict[int, Ranking | None]:
+        def ranking(one: dict[str, Any] | None) -> Ranking | None:
+            if one is None:
+                return None
+            return Ranking.load(one, self.scheme) if one else self.history
+
+        return {int(number): ranking(one) for number, one in saved.items()}
 
     def _save_kept(self) -> dict[str, Any]:
         """The tests that are kept, with the sizes of the pieces that they came in."""

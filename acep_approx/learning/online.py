@@ -76,7 +76,7 @@ class OnlineLearning:
         self.seconds = 0.0
         self.sampler = Sampler(arena, learner.reader)
         self.sampler.sample(learner.sample_size.shares)
-        self._latest: RunEvents
+        self._latest: RunEvents | None = None
         self._waiting = self._found = 0  # events since it last did, and match points by then
 
     @property
@@ -125,7 +125,8 @@ class OnlineLearning:
         if not is_relevant:
             return
         begun = time.perf_counter()
-        self.beside.push(batch, self._latest, rate, shown)
+        if self._latest is not None:  # None: all events that it looks at came late so far
+            self.beside.push(batch, self._latest, rate, shown)
         learner, tick = self.learner, int(batch.ticks[-1])
         held_until = learner.check_promise(self._waiting, found, tick)
         has_many = self.arena.tables.scalars.columns.texts.has_many
@@ -158,6 +159,12 @@ class OnlineLearning:
             price = LEAST_PRICE
         arena.allow(replace(arena.allowance, price=price / arena.factor, elasticity=1.0))
         arena.rescore(worth)
+        self.learner.keep_ranking(arena.notes.version, arena.notes.worths)
+
+    def read_texts(self) -> None:
+        """Read what was sampled before many texts are forgotten."""
+        if self.arena.tables.scalars.columns.texts.has_many:
+            self.sampler.read()
 
     def note(self, piece: Piece) -> None:
         """Write down where the run stands, if runs have just been scored anew."""
@@ -202,6 +209,7 @@ class OnlineLearning:
             "found": self._found,
             "price": self.arena.allowance.price,
             "elasticity": self.arena.allowance.elasticity,
+            "version": self.arena.notes.version,
         }
         parts["learner"] = learner_to_bytes(self.learner, header)
         return {name: b64encode(part).decode() for name, part in parts.items()}
@@ -224,6 +232,9 @@ class OnlineLearning:
         for one in self.rescored:
             finite("rescored", *vars(one).values())
         finite("price", header["price"], header["elasticity"])
+        notes = self.arena.notes
+        notes.version = number_in("version", header.get("version", 0), 0, COUNT)  # states of before have none
+        notes.worths |= {number: self.learner.worth_by(ranking) for number, ranking in self.learner.before.items()}
         if self.learner.refreshes:
             self.arena.rescore(self.learner.worth())
             price, elasticity = header["price"], header["elasticity"]

@@ -169,9 +169,10 @@ class CheckpointFolder:
         UsageError
             ``ACEP-U144``: it has ended.
         """
-        names = [name for name in {**found.asked, **asked} if found.asked.get(name) != asked.get(name)]
+        was, now = _each(found.asked), _each(asked)
+        names = [name for name in {**was, **now} if was.get(name) != now.get(name)]
         if names:
-            both = [f"{name} was {found.asked.get(name)!r:.200}, and is {asked.get(name)!r:.200}" for name in names]
+            both = [f"{name} was {was.get(name)!r:.200}, and is {now.get(name)!r:.200}" for name in names]
             raise DataError(
                 f"the checkpoint in {self.path} is of another run: {'; '.join(both)}",
                 code="ACEP-D064",
@@ -209,6 +210,12 @@ def _checked(scope: Scope) -> Checkpoint:
     state = scope.arrays["state"].tobytes() if "state" in scope.arrays else None
     check("place", good=(state is None) == (head["place"] is None))
     return Checkpoint(state=state, **head)
+
+
+def _each(asked: dict[str, Any]) -> dict[str, Any]:
+    """What was asked for, one by one: options too, which stand together."""
+    parts = [value if isinstance(value, dict) else {name: value} for name, value in asked.items()]
+    return {name: value for part in parts for name, value in part.items()}
 
 
 def _sync(folder: Path) -> None:

@@ -5,6 +5,7 @@ It is measured on the last part: the same numbers as ``acep train`` promises.
 
 from __future__ import annotations
 
+import gc
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -73,6 +74,11 @@ class CutPast:
         return cls(table.slice(0, cut), table.slice(cut), ticks[cut:], table)
 
 
+YOUNG = 1
+"""Generations of garbage that are looked through between runs: what runs is held in circles, with all its arrays, and
+Python looks seldom where few objects are made."""
+
+
 def measured(
     past: CutPast,
     learn: Callable[[], Any],
@@ -107,15 +113,18 @@ def measured(
         for kind in (FewPointsWarning, ManyMatchesWarning):  # who runs on all of it is told of it then
             warnings.simplefilter("ignore", kind)
         on_progress("learning from the first part", 0.0)
+        gc.collect(YOUNG)
         try:
             known = learn()
         except UsageError as error:
             if error.code != "ACEP-U046":
                 raise
             return None
+        gc.collect(YOUNG)
         exact = run(EXACT, None)
         for number, budget in enumerate(budgets):
             on_progress(f"trying {budget}", (number + 1) / (len(budgets) + 1))
+            gc.collect(YOUNG)
             inside.append((budget, run(budget, known)))
     return held_against(exact, inside, weights, past.ticks, past.first.num_rows)
 

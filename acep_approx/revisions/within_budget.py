@@ -9,6 +9,7 @@ So after each push all that is put out is part of the exact answer, and the boun
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -46,7 +47,7 @@ class ReplayWithinBudget(Replay):
 
     def __init__(self, pipeline: Pipeline, changelog: Changelog, id: str | None = None) -> None:  # noqa: A002
         super().__init__(pipeline, changelog, id)
-        self._arena.notes.keeps = True
+        self._arena.notes.keep(self._arena.worth)
         self._log = PriceLog()
         self._completed: list[Ints] = []  # places of the events that have completed a match
         self._gone = 0  # events that are taken back with the change at hand
@@ -82,7 +83,8 @@ class ReplayWithinBudget(Replay):
         before = progress.steps + arena.on_passes
         tables = super()._run_new(events, batch)
         self._note_completed()
-        self._log.note(events.place, arena.notes.of_batch, progress.steps + arena.on_passes - before)
+        taken = progress.steps + arena.on_passes - before
+        self._log.note(events.place, arena.notes.of_batch, arena.notes.versions, taken)
         return tables
 
     def _note_completed(self) -> None:
@@ -114,6 +116,19 @@ class ReplayWithinBudget(Replay):
             self._note_completed()
             notes.again = None
             progress.events, progress.relevant = counted
+
+    def _run_old(self, events: PlacedEvents, batch: StreamBatch) -> list[pa.Table]:
+        """At the prices that they met at first, and by what runs were worth then."""
+        arena, notes, tables = self._arena, self._arena.notes, list[pa.Table]()
+        prices, is_new = notes.again, notes.is_new
+        assert prices is not None, "they are run once more"
+        version = self._log.versions(events.place, notes.version)
+        ends = [*(np.flatnonzero(version[1:] != version[:-1]) + 1).tolist(), len(events)]
+        for first, last in pairwise([0, *ends]):
+            notes.again, notes.is_new = prices[first:last], is_new[first:last]
+            with arena.once_more(int(version[first])):
+                tables += self.pipeline.run(batch.piece(first, last - first))
+        return tables
 
     # --- what stays though it is not found again ------------------------------------------------------------
 
@@ -222,6 +237,7 @@ class ReplayWithinBudget(Replay):
         super().settle(watermark)
         if self.tail.base_place > base:
             self._log.forget(self.tail.base_place)
+            self._arena.notes.forget(self._log.versions_met)
             known = self._completing()
             self._completed = [known[known > self.tail.base_place]]
 
@@ -243,6 +259,7 @@ class ReplayWithinBudget(Replay):
         """Take over what ``save`` saved, before ``take_up``."""
         mine = scope.parts["budget"]
         self._log.load(mine)
+        check("version", good=set(self._log.versions_met.tolist()) <= self._arena.notes.worths.keys())
         self._completed = [mine.array("completed")]
         schema = self.pipeline.nothing().schema
         tables = [mine.batch("results"), mine.batch("waiting")]

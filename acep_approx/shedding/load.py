@@ -27,6 +27,10 @@ UNKNOWN_SHARE = 0.2
 """What share of the full work a budget is taken for where no history knows the full work."""
 
 
+OF_ONE, OF_SET, OF_RULES = "QUERY", "--queries FOLDER", "RULES"
+"""How histories are asked for: ``acep train ... PAST``."""
+
+
 @dataclass(frozen=True)
 class Load:
     """What a user asks for when a run must not do all of the work.
@@ -91,8 +95,8 @@ class Load:
                 hint="it is a number above 0: what the exact run takes, as acep run says at its end",
             )
 
-    def check(self, plan: Plan) -> None:
-        """Refuse, before anything is read, what cannot be begun without a history.
+    def check(self, plan: Plan, of: str = OF_ONE) -> None:
+        """Refuse, before anything is read, what cannot be begun without a history; ``of``: what it would be of.
 
         Raises
         ------
@@ -104,7 +108,7 @@ class Load:
             plan.refuse_unbounded("a load budget")
         if self.history is None and plan.registers is not None:
             if self.budget.unit == "%" and not self.budget.is_unlimited and self.full_work is None:
-                raise full_work_unknown(self.budget)
+                raise full_work_unknown(self.budget, of)
             if self.policy_name in LEARNED:
                 raise no_history(self.policy_name)
 
@@ -150,7 +154,7 @@ class Load:
         budget, full = self.budget, self.steps_per_event
         if budget.unit == "%":
             if full is None:
-                raise full_work_unknown(budget)
+                raise full_work_unknown(budget, OF_ONE)
             return min(budget.amount / 100, 1.0)
         if budget.unit == "steps/event" and full:
             return min(budget.amount / full, 1.0)
@@ -179,13 +183,14 @@ class Load:
         return ("history" if self.history is not None else "random") + ", then what was learned"
 
 
-def full_work_unknown(budget: Budget) -> UsageError:
-    """The error of a share of nobody knows what."""
+def full_work_unknown(budget: Budget, of: str) -> UsageError:
+    """The error of a share of nobody knows what; ``of``: what a history would be of."""
     return UsageError(
         f"{budget} of the full work: nobody knows the full work without a history",
         code="ACEP-U034",
-        hint="learn one with acep train and give it with --history, say the full work, in run-steps per event, with "
-        "--full-work (full_work=), or grant '5000 steps/event', '200 runs', '2 ms/batch' or '100k events/s'",
+        hint=f"learn one with acep train {of} PAST -o DIR and give it with --history DIR, say the full work, in "
+        "run-steps per event, with --full-work (full_work=), or grant '5000 steps/event', '200 runs', '2 ms/batch' or "
+        "'100k events/s'",
     )
 
 

@@ -24,7 +24,7 @@ from acep_approx.kernels.runs.scores import LOG_SLOT
 from acep_approx.planning.changed import until
 from acep_approx.ranges import COUNT, TICK, finite, number_in
 from acep_approx.shedding.accounts import Account, present_work
-from acep_approx.shedding.load import Load, full_work_unknown
+from acep_approx.shedding.load import OF_SET, Load, full_work_unknown
 from acep_approx.shedding.metrics import shed_table, windows_of_slots
 from acep_approx.shedding.refreshed import refreshed
 from acep_approx.shedding.shedder import Shedder
@@ -155,7 +155,7 @@ class Purse:
             own = replace(self.load, full_work=1.0) if knows else self.load
             self._refuse_unbounded(plan)
             if not is_known:
-                own.check(plan)
+                own.check(plan, OF_SET)
 
     def plan_of(self, plan: Plan, horizon: str | None) -> Plan:
         """What is run of the plan of a query that may have a horizon: see ``Load.plan_of``."""
@@ -222,7 +222,7 @@ class Purse:
             return
         budget = self.load.budget
         if budget.unit == "%" and not budget.is_unlimited and self.load.full_work is None and not self.histories:
-            raise full_work_unknown(budget)  # of some is enough: for others it is about the same
+            raise full_work_unknown(budget, OF_SET)  # of some is enough: for others it is about the same
         self._is_changed = not self._is_restored
         if instead_of is not None and instead_of in self.accounts:
             shedder.part = instead_of.part

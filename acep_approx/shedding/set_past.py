@@ -31,6 +31,7 @@ from acep_approx.shedding.purse import Purse
 from acep_approx.shedding.refreshed import plan_of_history
 from acep_approx.shedding.shedder import Shedder
 from acep_approx.subscriptions.templates.pair_runs import NUMBER
+from acep_approx.training.few_points import warning_once
 from acep_approx.training.histories import Histories
 from acep_approx.training.history_graph import HistoryGraph
 from acep_approx.training.training import OnProgress
@@ -154,10 +155,12 @@ class RecordingPurse(Purse):
     def learned(self, gap: int | str, on_progress: OnProgress) -> Histories:
         """What was learned from all of that."""
         learned: dict[str, HistoryGraph] = {}
-        for number, (shedder, account) in enumerate(self.accounts.items()):
-            assert isinstance(shedder, Recorder), "it made it"
-            on_progress(f"learning {account.name!r:.40}", number / len(self.accounts))
-            known = shedder.learned(gap) if shedder.known_as not in learned else None
-            if known is not None:
-                learned[shedder.known_as] = known
+        with warning_once() as points:
+            for number, (shedder, account) in enumerate(self.accounts.items()):
+                assert isinstance(shedder, Recorder), "it made it"
+                on_progress(f"learning {account.name!r:.40}", number / len(self.accounts))
+                known = shedder.learned(gap) if shedder.known_as not in learned else None
+                if known is not None:
+                    learned[shedder.known_as] = known
+                    points[account.name] = known.points_
         return Histories(learned)

@@ -55,6 +55,7 @@ from acep_approx.shedding.outcome import Outcome
 from acep_approx.shedding.timing import StepClock
 from acep_approx.subscriptions.published import FIRST_ID
 from acep_approx.subscriptions.templates.pair_runs import NUMBER
+from acep_approx.training.needless import warn_of_no_learning
 from acep_approx.training.policies import LEARNED
 
 if TYPE_CHECKING:
@@ -452,6 +453,8 @@ class Shedder(Outcome):
     def know_window(self, window: int) -> None:
         """The longest window of the queries that are keys is known now: what is audited lies in cells of four."""
         self.window = max(self.window, window)
+        if self.load.learns and self.online is None:
+            warn_of_no_learning(self.plan)
         if self.cells is not None and window > self.cells.window:
             self.cells = audited_cells(self.load, window, self.load.audit)
             self.arena.allow(replace(self.arena.allowance, epoch=epoch_of(window)))
@@ -463,11 +466,12 @@ class Shedder(Outcome):
     def note_hits(self, events: RunEvents, hits: Hits) -> None:
         """Remember match points, and whether the policy alone would have found them."""
         self._order.check("note_hits")
-        for other in (self.online, self.observer, self.exact_audit):
-            if other is not None:
-                other.count(events)
-        if self.exact_work is not None and self.arena.notes.again is None:
-            self.exact_work.look(events)
+        if self.arena.notes.again is None:
+            for other in (self.online, self.observer, self.exact_audit):
+                if other is not None:
+                    other.count(events)
+            if self.exact_work is not None:
+                self.exact_work.look(events)
         hits = hits.where(self.arena.notes.first_completed(hits.event, events.row))  # the others were counted then
         if not len(hits):
             return
@@ -544,6 +548,8 @@ class Shedder(Outcome):
 
         The time of a batch is for all of its rows, also for those that take events back.
         """
+        if self.online is not None:
+            self.online.read_texts()
         rows: float = events + gone if self.load.budget.unit == "ms/batch" else events
         if self.exact_work is not None and self._events:
             rows *= self.exact_work.steps / self._events / self.exact_work.usual

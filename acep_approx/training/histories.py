@@ -23,7 +23,7 @@ from acep_approx.planning.planner import Plan
 from acep_approx.ranges import reading
 from acep_approx.training.history_graph import HistoryGraph
 from acep_approx.training.shared_promise import SharedPromises
-from history.store import check_free, damaged, is_history
+from history.store import check_free, damaged, is_history, nothing_at
 
 PROMISES = "promises.json"
 """What all parts together are promised to find, beside their folders."""
@@ -98,9 +98,9 @@ class Histories:
             None is there (``ACEP-H001``), or one is of another query (``ACEP-H002``).
         """
         assert self.folder is not None, "there is one"
-        there = {name: plan for name, plan in plans.items() if self.of(plan, name) is not None}
-        for name, plan in () if there else [*plans.items()][:1]:
-            HistoryGraph.load(self.folder / name, CompiledQuery(plan))  # refuses, and says why
+        there = [name for name, plan in plans.items() if self.of(plan, name) is not None]
+        if plans and not there:
+            raise nothing_at(self.folder, f"learn those of {', '.join(plans):.80}: acep train RULES PAST -o DIR")
         return self
 
     @checked
@@ -158,8 +158,9 @@ class Histories:
         made = cls(folder=folder)
         assert made.folder is not None, "it was given"
         if not _is_there(made.folder) or not len(made):
+            is_of_one = is_history(made.folder)
             raise UsageError(
-                f"there are no histories of a set in {str(folder)!r}",
+                f"there are no histories of a set in {str(folder)!r}{': it is that of one query' if is_of_one else ''}",
                 code="ACEP-U036",
                 hint="learn them: acep train --queries FOLDER PAST -o DIR",
             )
@@ -228,7 +229,7 @@ def digest(known: HistoryGraph) -> str:
     return found.hexdigest()[:16]
 
 
-def check_same(was: Mapping[str, Any] | None, known: HistoryGraph | None, of: str) -> None:
+def check_same(was: Mapping[str, Any] | None, known: HistoryGraph | None, of: str = "") -> None:
     """Refuse to go on with another history than before.
 
     Parameters
@@ -237,7 +238,7 @@ def check_same(was: Mapping[str, Any] | None, known: HistoryGraph | None, of: st
         What ``told`` gave of that one; None: there was none.
     known : HistoryGraph or None
         The one that is given now. A later version will do.
-    of : str
+    of : str, optional
         Whose history it is, for people.
 
     Raises
@@ -247,14 +248,14 @@ def check_same(was: Mapping[str, Any] | None, known: HistoryGraph | None, of: st
     """
     of = " ".join(of.split())
     if was is None and known is not None:
-        raise _other(f"without a history of {of!r}, and one is given ({_words(told(known))})", "leave it out")
+        raise _other(f"without {_a_history(of)}, and one is given ({_words(told(known))})", "leave it out")
     if was is None:
         return
     if known is None:
         raise history_needed(was, of)
-    if known.version_ > was["version"] > 0 or digest(known) == was["digest"]:
+    if known.version_ > was["version"] > 0 or was.get("digest") in (None, digest(known)):  # states of before have none
         return
-    what = f"with a history of {of!r} ({_words(was)}), and another one is given ({_words(told(known))})"
+    what = f"with {_a_history(of)} ({_words(was)}), and another one is given ({_words(told(known))})"
     raise _other(what, "give that one, or a later version of it")
 
 
@@ -268,9 +269,13 @@ def history_needed(was: Mapping[str, Any] | None = None, of: str = "") -> DataEr
     of : str, optional
         Whose it is, for people.
     """
-    which = f"a history{f' of {of!r}' if of else ''}{f' ({_words(was)})' if was else ''}"
+    which = f"{_a_history(of)}{f' ({_words(was)})' if was else ''}"
     what = "give it too: history=... (--history DIR); a later version of it will do"
     return _other(f"with {which}, which is not in it", what)
+
+
+def _a_history(of: str) -> str:
+    return f"a history of {of!r}" if of else "a history"
 
 
 def _other(what: str, hint: str) -> DataError:

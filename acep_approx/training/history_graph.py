@@ -11,7 +11,6 @@ from __future__ import annotations
 import logging
 import math
 import os
-import warnings
 from collections.abc import Callable, Iterator
 from copy import copy
 from dataclasses import dataclass, field, replace
@@ -27,13 +26,14 @@ from acep_approx.diagrams.fragments import drawn, never_raises, soft, table, til
 from acep_approx.diagrams.graph import Edge, Graph, Node
 from acep_approx.diagrams.text_layout import one_line
 from acep_approx.engines.runs.worth import Worth
-from acep_approx.errors import FewPointsWarning, UsageError, expect
+from acep_approx.errors import UsageError, expect
 from acep_approx.events.counts import counted
 from acep_approx.events.time import LIMIT
 from acep_approx.planning.compiled import CompiledQuery
 from acep_approx.planning.planner import Plan, plan
 from acep_approx.ranges import COUNT
 from acep_approx.training.exact_work import ExactWork, learn_exact_work
+from acep_approx.training.few_points import warn_of_few
 from acep_approx.training.needless import warn_of_needless_history
 from acep_approx.training.past import PORTION, Past, portions
 from acep_approx.training.policies import (
@@ -49,7 +49,6 @@ from acep_approx.training.policies import (
 from acep_approx.training.pricing import PricePoint, Prices
 from acep_approx.training.promise import Part, Promises
 from acep_approx.training.training import (
-    FEW_POINTS,
     Counted,
     OnProgress,
     Reading,
@@ -63,7 +62,7 @@ from history.coverage.groups import sketch_error
 from history.errors import HistoryError
 from history.graph import MOST_BUNDLES
 from history.graph import Graph as History
-from history.store import damaged, pointed, versions, written
+from history.store import damaged, is_history, nothing_at, pointed, versions, written
 from history.store import load as stored_history
 from history.store import save as store_history
 from history.values import Values, fit_values, with_counts
@@ -250,10 +249,7 @@ class HistoryGraph:
         self._window = past.window
         self.events_ = self.points_ = self._steps = 0
         self._add(counted)
-        if self.points_ < FEW_POINTS:
-            found = f"{self.points_} match point{'s' * (self.points_ != 1)} in this past: too few to learn from"
-            wanted = f"{FEW_POINTS} or more tell which partial matches are worth keeping"
-            warnings.warn(f"{found}; {wanted}", FewPointsWarning, stacklevel=4)
+        warn_of_few(self.points_, stacklevel=4)
         on_progress("setting prices", 0.9)
         before, reading = tried.settled(self.plan, counted.graph, past)
         self._read(counted.graph, reading)
@@ -440,6 +436,8 @@ class HistoryGraph:
             version cannot read (ACEP-H003), damaged (ACEP-H004).
         """
         expect("the path of a history", path, (str, os.PathLike), "the path of a directory")
+        if not is_history(path):
+            raise nothing_at(path, mine=query.plan.known_as)
         stored = stored_history(path, version=version)
         graph, notes = stored.graph, stored.notes
         window = graph.scheme.window

@@ -1,11 +1,14 @@
-"""Say that a query needs no history."""
+"""Say that a query needs no history, or that none can be learned on the way."""
 
 from __future__ import annotations
 
 import warnings
 
-from acep_approx.errors import NeedlessHistoryWarning, is_news
+from acep_approx.diagrams.text_layout import one_line
+from acep_approx.errors import NeedlessHistoryWarning, NoLearningWarning, is_news
 from acep_approx.planning.planner import Plan
+
+NO_LEARNING = "ACEP-U222"
 
 
 def warn_of_needless_history(plan: Plan) -> None:
@@ -17,3 +20,14 @@ def warn_of_needless_history(plan: Plan) -> None:
             "(--engine runs)"
         )
         warnings.warn(message, NeedlessHistoryWarning, stacklevel=3)
+
+
+def warn_of_no_learning(plan: Plan) -> None:
+    """Warn, once for a template, that its queries do not learn on the way: each has a window of its own."""
+    if is_news(plan, "does not learn"):
+        message = (
+            f"{NO_LEARNING}: the template {one_line(str(plan.query.text)):.60} has queries with windows of their own: "
+            "they do not learn on the way, and go on as their history says, or by age; hint: learn from the past (acep "
+            "train --queries FOLDER PAST -o DIR, --history DIR), or write one window into the template"
+        )
+        warnings.warn(message, NoLearningWarning, stacklevel=2)

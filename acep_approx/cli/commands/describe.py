@@ -6,12 +6,13 @@ import json
 from collections.abc import Iterator
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from acep_approx.cli.options.groups import grouped
 from acep_approx.cli.options.input import IntervalOptions
+from acep_approx.cli.options.matching import BudgetOptions, Wanted
 from acep_approx.cli.options.output import OutputOptions
 from acep_approx.cli.options.programs import CheckInputs, FolderOptions, OneQuery, needed
 from acep_approx.cli.options.together import RULES, asked_for, check_queries, not_with_rules, refuse
@@ -168,28 +169,43 @@ def explain(
             rich_help_panel=OutputOptions.panel,
         ),
     ] = Diagram.TEXT,
+    output: Annotated[
+        Wanted,
+        typer.Option(help="With --budget: what the run is to put out.", rich_help_panel=BudgetOptions.panel),
+    ] = Wanted.MATCHES,
     many: FolderOptions,
+    spending: BudgetOptions,
 ) -> None:
     """Show how QUERY will be run: which engine, why, its size, and what would make it cheaper.
 
     Of a file of rules: who writes and reads which table, which rules wait for which, and what runs them.
 
     With --queries FOLDER: on which level its queries run, and which of them read what others publish.
+
+    With --budget also what that comes to: what the exact run is expected to take, and who begins with which part.
     """
     text = _text_of(context, query, many)
+    asked = asked_for(context)
+    if spending.budget is None:
+        refuse(asked, {"no budget": "--budget"})
+    elif format is not Diagram.TEXT:
+        refuse(asked, {"a budget in a picture": f"--format {format}"})
+    given = {} if spending.budget is None else {"budget": spending.budget, **spending.given()}
     if many.queries is not None:
-        _explain_folder(many.queries, format, strict=many.strict)
+        _explain_folder(many.queries, format, output, given, strict=many.strict)
         return
     if is_rules(text):
-        _explain_rules(text, format)
+        _explain_rules(text, format, given)
         return
 
     from acep_approx.api import compile_query
 
-    tell(compile_query(text).explain(format.value))
+    tell(compile_query(text).explain(format.value, **given, **({"output": output.value} if given else {})))
 
 
-def _explain_folder(queries: Path, format: Diagram, *, strict: bool) -> None:  # noqa: A002
+def _explain_folder(
+    queries: Path, format: Diagram, output: Wanted, spending: dict[str, Any], *, strict: bool  # noqa: A002
+) -> None:
     """Show who feeds whom among the queries of a folder, in words or drawn; as ``air`` their automata."""
     if format is Diagram.JSON:
         raise UsageError(
@@ -197,10 +213,11 @@ def _explain_folder(queries: Path, format: Diagram, *, strict: bool) -> None:  #
             code="ACEP-U064",
             hint="explain one query at a time, or choose text, svg, mermaid, dot or air",
         )
-    folder = read_folder(queries, strict=strict)
+    horizon = spending.pop("horizon", None)
+    folder = read_folder(queries, strict=strict, output=output.value, horizon=horizon)
     folder.tell_wrong()
     if format is Diagram.TEXT:
-        tell("\n".join(_lines(folder, queries)))
+        tell("\n".join([*_lines(folder, queries), *([folder.desk.explain(**spending)] if spending else [])]))
     elif format is Diagram.AIR:
         from acep_approx.planning.explain import air
 
@@ -224,10 +241,10 @@ def _lines(folder: Folder, path: Path) -> Iterator[str]:
         yield f"{stream}: published by {first_of(publishers, NAMED)}; read by {read}"
 
 
-def _explain_rules(text: str, format: Diagram) -> None:  # noqa: A002
+def _explain_rules(text: str, format: Diagram, spending: dict[str, Any]) -> None:  # noqa: A002
     from acep_approx.api.rule_set import compile_rules
 
     if format in (Diagram.JSON, Diagram.AIR):
         raise not_with_rules(f"--format {format}", "choose text, mermaid, dot or svg")
     rules = compile_rules(text)
-    tell(rules.explain() if format is Diagram.TEXT else rules.graph(format.value))
+    tell(rules.explain(**spending) if format is Diagram.TEXT else rules.graph(format.value))

@@ -115,7 +115,7 @@ def command_line(context: typer.Context, *, without: Collection[str] = ()) -> st
     context : typer.Context
         Of ``acep run``.
     without : collection of str
-        Panels whose options are left out.
+        Options that are left out, and panels.
     """
     words, given = ["acep", "run"], list[str]()
     for option in context.command.params:
@@ -123,10 +123,15 @@ def command_line(context: typer.Context, *, without: Collection[str] = ()) -> st
         is_secret = option.name in ("inputs", "kafka_option")
         if option.param_type_name == "argument":
             words += map(masked_word, texts_of(value)) if is_secret else texts_of(value)
-        elif value != option.get_default(context) and getattr(option, "rich_help_panel", None) not in without:
+        elif value != option.get_default(context) and not _is_among(option, without):
             more = option_words(option.opts[0], value)
             given += map(masked_word, more) if is_secret else more
     return command_of([*words, *given])
+
+
+def _is_among(option: Any, names: Collection[str]) -> bool:
+    """Whether an option, or its panel, is named."""
+    return option.name in names or getattr(option, "rich_help_panel", None) in names
 
 
 def option_words(spelled: str, value: Any) -> list[str]:

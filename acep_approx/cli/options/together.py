@@ -225,11 +225,6 @@ REFUSED: dict[str, Refusals] = {
             "on_late:skip": "say --watermark '0 s': late events are left out, too",
         },
     ),
-    "checkpoint of a query": Refusals(
-        "ACEP-U138",
-        NOT_WITH,
-        {"budget": f"{ONE_OF_THEM}; from Python: query.follow(..., budget=..., checkpoint=...)"},
-    ),
     # --- Spark ----------------------------------------------------------------------------------------------------
     "no cluster": Refusals("ACEP-S037", OF_USE_WITH, {"master": "add --spark, or leave it out"}),
     "here": Refusals(
@@ -280,6 +275,9 @@ REFUSED: dict[str, Refusals] = {
         "ACEP-U040",
         "{option} is about a load budget, and there is none",
         _each("say how much may be done: --budget '20%', '5000 steps/event', '200 runs' or '2 ms/batch'", *OF_BUDGETS),
+    ),
+    "a budget in a picture": Refusals(
+        "ACEP-U064", NOT_WITH, _each("leave one of them out: words say how it is shared", "budget")
     ),
     "nothing learned": Refusals(
         "ACEP-U049",

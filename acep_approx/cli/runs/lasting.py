@@ -32,8 +32,8 @@ def is_pushed(request: RunRequest) -> bool:
     options = request.options
     kind, on_late = request.output.output, options.source.on_late
     is_told = bool(kind.pushed) and not kind.is_count  # the rest is counted or joined at the end
-    can_go_on = options.spending.budget is None or options.many.queries is not None
-    return request.is_live and is_told and on_late is OnLate.REFUSE and can_go_on
+    is_logged = options.reports.shed is not None and options.many.queries is None  # what is shed is kept to the end
+    return request.is_live and is_told and on_late is OnLate.REFUSE and not is_logged
 
 
 def open_input(request: RunRequest, *, is_in_order: bool = True) -> Source:

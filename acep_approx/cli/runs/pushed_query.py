@@ -5,7 +5,7 @@ Results go out as they become known. Live runs write checkpoints, and a stop is 
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
@@ -98,7 +98,8 @@ class PushedRun(QueryRun):
         if self.output.output.is_count:
             yield self._counted()
         elif self.live_run is not None:
-            yield from self.live_run.results()
+            source = self.live_run.source
+            yield from self._noted(self.live_run.results(), lambda: source.given)
         else:
             yield from self._found()
 
@@ -119,13 +120,17 @@ class PushedRun(QueryRun):
         from acep_approx.matching.unseen import warn_of_unseen_types
 
         with closing(self.feed):
-            for found in self.feed.results(self.source):
-                yield found
-                if self.options.learning.learn:
-                    self._saving.matches = self.matcher
-                self._on_progress(self.matcher.arrived)
+            yield from self._noted(self.feed.results(self.source), lambda: self.matcher.arrived)
         if self.matcher.revisions.inserted:
             warn_of_unseen_types(self.matcher.plan.automaton, self.matcher.execution.types_seen)
+
+    def _noted(self, results: Iterator[pa.Table], events: Callable[[], int]) -> Generator[pa.Table]:
+        """Results as they come; after those of each batch it is seen to what is learned, and how far the run is."""
+        for found in results:
+            yield found
+            if self.options.learning.learn:
+                self._saving.matches = self.matcher
+            self._on_progress(events())
 
     # --- words ----------------------------------------------------------------------------------------------------
 
@@ -191,10 +196,10 @@ class PushedRun(QueryRun):
         source, before, kept = self.source, 0, self.source.kept
         if self.live_run is not None:
             before = self.matcher.arrived - (kept.seen if kept else 0)
+        ended = not self.options.source.open_end
+        more: dict[str, Any] = {"bind": self.output.bound, "ended": ended, **self.roles}
         if self.program.revisions is None:
-            more: dict[str, Any] = {"bind": self.output.bound, "key_idle": self.options.keys.key_idle, **self.roles}
-            more["ended"] = not self.options.source.open_end
-            page.write(self.query.match(source.again(before), **more))
+            page.write(self._again(source.again(before), more | {"key_idle": self.options.keys.key_idle}))
             return
         from acep_approx.cli.summary import facts_of
         from acep_approx.revisions.remaining import remaining
@@ -203,12 +208,13 @@ class PushedRun(QueryRun):
             **self.program.revisions.header() | {"emit": "final", "changelog": None}, **self.roles
         )
         there = remaining(final, source.again(before), self.feed.waits)
-        ended = not self.options.source.open_end
-        matches: Any
-        spending, more = self.options.spending, {"bind": self.output.bound, "ended": ended, **self.roles}
-        if spending.budget is None:
-            matches = self.query.match(there, **more)
-        else:
-            matches = self.query.match_within(there, spending.budget, **spending.given(), **more)
+        matches = self._again(there, more)
         matches.has_warned = True  # the run has
         page.write(matches, facts_of(self.matcher, self.results))
+
+    def _again(self, events: Any, more: dict[str, Any]) -> Any:
+        """The matches of a whole input, within the budget, if there is one."""
+        spending = self.options.spending
+        if spending.budget is None:
+            return self.query.match(events, **more)
+        return self.query.match_within(events, spending.budget, **spending.given(), **more)

@@ -167,6 +167,7 @@ class SetRun(ProgramRun):
             for found in self.live_run.results():
                 self._take(found)
                 yield from self._tables_of(found)
+                self._done(self.live_run.source.given)
                 if self._late is None:
                     self.folder.desk.late()  # they are not to gather
             return
@@ -303,11 +304,11 @@ class SetRun(ProgramRun):
         """Say what the budget was spent on, and write what was shed."""
         if self.options.spending.budget is None:
             return
-        from acep_approx.cli.write import write, write_report
+        from acep_approx.cli.write import is_table, write, write_report
 
         desk, shed, report = self.folder.desk, self.options.reports.shed, self.options.reports.report
         if not self.request.quiet:
-            say_budget_of_set(desk.record())
+            say_budget_of_set(desk.record(), has_rows=is_table(report))
         if report is not None:
             write_report(desk.record(", ".join(self.request.inputs)), report)
         if shed is not None:
@@ -334,7 +335,7 @@ class SetRun(ProgramRun):
 
     def _say_silent(self) -> None:
         desk = self.folder.desk
-        silent = [id_ for id_ in desk if not self.by_query[id_]]
+        silent = [id_ for id_ in desk if not self.by_query[id_] and id_ not in self.folder.misfits]
         reasons = {
             id_: f"it reads {stream}, which other queries publish: {', '.join(publishers[:SHOWN])}"
             for stream, (publishers, readers) in desk.streams().items()

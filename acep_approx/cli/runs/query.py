@@ -13,7 +13,7 @@ from acep_approx.cli.options.arrivals import REVISING
 from acep_approx.cli.options.groups import command_line
 from acep_approx.cli.options.matching import BudgetOptions, LearningOptions, ReportOptions
 from acep_approx.cli.options.output import Format, ResultKind, format_of, is_folder
-from acep_approx.cli.options.together import refuse
+from acep_approx.cli.options.together import CHECKPOINTS, refuse
 from acep_approx.cli.runs.page import PageRequest
 from acep_approx.cli.runs.request import RunRequest
 from acep_approx.cli.runs.run import ProgramRun
@@ -134,7 +134,7 @@ class QueryRun(ProgramRun):
         run, learning, report = self.budgeted, self.options.learning, self.options.reports.report
         name = ", ".join(self.request.inputs)
         if not self.request.quiet:
-            say_budget(run, name, command_line(self.request.context, without=SPENDING))
+            say_budget(run, name, command_line(self.request.context, without=(*SPENDING, *CHECKPOINTS)))
         if report is not None:
             run.report(report, name)
         if learning.learn_log is not None:

@@ -193,8 +193,7 @@ class RunRequest:
             return
         if self.is_of_rules:
             refuse(self.asked, {"rules on live input": "rules"})
-        kinds = ("checkpoint",) if "queries" in self.asked else ("checkpoint", "checkpoint of a query")
-        refuse(self.asked, dict.fromkeys(kinds, "--checkpoint"))
+        refuse(self.asked, {"checkpoint": "--checkpoint"})
         late = self.options.source.late
         if late is not None and format_of(late) is Format.PARQUET:
             raise _apart(f"--late {late}", "--checkpoint", "name it .jsonl or .csv: rows are added as they come")

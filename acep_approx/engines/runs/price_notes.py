@@ -7,14 +7,18 @@ runs would come and go that the change has nothing to do with.
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from acep_approx.arrays import Bools, Floats, Ints
 
+if TYPE_CHECKING:
+    from acep_approx.engines.runs.worth import Worth
+
 
 class PriceNotes:
-    """The price of each event of the batch at hand, and which ones complete a match.
+    """The price of each event of the batch at hand, what runs were worth then, and which events complete a match.
 
     Attributes
     ----------
@@ -30,10 +34,19 @@ class PriceNotes:
         Of the last batch that was run for the first time: the price at each event, NaN where no letter holds on it.
     of_piece : float64 array
         Those of the events of a piece that the kernel gets, in its order.
+    version : int
+        How often runs were scored otherwise by now.
+    worths : dict of int to Worth or None
+        What they were worth, by version, as long as events are kept that met it.
+    versions : int64 array
+        Of the last batch that was run for the first time: the version that each event met.
     """
 
     def __init__(self) -> None:
         self.keeps = self.is_begun = False
+        self.version = 0
+        self.worths: dict[int, Worth | None] = {}
+        self.versions: Ints = np.zeros(0, np.int64)
         self.again: Floats | None = None
         self.is_new: Bools = np.zeros(0, np.bool_)
         self.of_batch: Floats = np.zeros(0)
@@ -41,6 +54,22 @@ class PriceNotes:
         self._completed: list[Ints] = []  # row numbers of events that complete a match for the first time
         self._first = 0  # event of the batch at which the piece begins
         self._at: Ints = np.zeros(0, np.int64)
+
+    def keep(self, worth: Worth | None) -> None:
+        """From here on note what comes; ``worth``: what runs are worth now."""
+        self.keeps = True
+        self.worths.setdefault(self.version, worth)
+
+    def rescored(self, worth: Worth | None) -> None:
+        """From here on runs are worth something else."""
+        if self.keeps:
+            self.version += 1
+            self.worths[self.version] = worth
+
+    def forget(self, versions: Ints) -> None:
+        """No event is kept that met other versions than these, but for the latest."""
+        kept = {self.version, *versions.tolist()}
+        self.worths = {version: worth for version, worth in self.worths.items() if version in kept}
 
     def room_for(self, events: int) -> Floats:
         """``of_piece``, for so many events at least."""
@@ -53,6 +82,7 @@ class PriceNotes:
         self._first = 0
         if self.keeps and self.again is None:
             self.of_batch = np.full(events, math.nan)
+            self.versions = np.full(events, self.version)
 
     def begin_piece(self, events: int, places: Ints) -> None:
         """A piece of so many events comes, of which the kernel gets those at ``places``, in this order."""
@@ -77,3 +107,4 @@ class PriceNotes:
         """The piece is done."""
         if self.keeps and self.again is None:
             self.of_batch[self._at] = self.room_for(len(self._at))[: len(self._at)]
+            self.versions[self._at] = self.version

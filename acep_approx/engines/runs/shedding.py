@@ -422,8 +422,26 @@ class Shedding:
         if self.logs:
             self.earlier.append(self.worth)
         self.worth = worth
+        self.notes.rescored(worth)
         self._lay_out_again(self.tables)
         self._looks[:] = 0  # others may go now
+
+    @contextmanager
+    def once_more(self, version: int) -> Iterator[None]:
+        """Meanwhile events are run once more: runs are worth what they were in this version, and no test is sampled."""
+        worth, share, is_other = self.worth, self._sample_share, version != self.notes.version
+        self._sample_share = 0
+        if is_other:
+            self._be_worth(self.notes.worths[version])
+        yield
+        if is_other:
+            self._be_worth(worth)
+        self._sample_share = share
+
+    def _be_worth(self, worth: Worth | None) -> None:
+        self.empty_sample(0)  # the words that count it go
+        self.worth = worth
+        self._lay_out_again(self.tables)
 
     def rebind(self, tables: RunTables) -> None:
         """Go on with the same pools, whose columns have got wider types.

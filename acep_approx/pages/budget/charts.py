@@ -11,6 +11,7 @@ from math import isfinite
 
 import numpy as np
 
+from acep_approx.arrays import Floats, Ints
 from acep_approx.budget.audit import RecallEstimate
 from acep_approx.budget.ledger import Bundle, HistoryPath, PathStep, Piece, Shed, SpentRecord
 from acep_approx.diagrams.text_layout import label
@@ -20,6 +21,9 @@ from acep_approx.pages.over_time import OverTime
 from acep_approx.timeline.picture import RIGHT, WIDTH, moment_text
 from acep_approx.visible import escape
 
+MANY_STEPS = 1_000
+YIELD = f"match points found by {MANY_STEPS:,} run-steps"
+"""What a reader can compare where prices are not to be compared."""
 MOST_STATES, MOST_REASONS, MOST_BUNDLES = 12, 5, 400
 
 
@@ -34,7 +38,8 @@ def load(record: SpentRecord) -> str:
     Returns
     -------
     str
-        Five strips on one axis: work so far below the bound so far, run-steps per event, live runs, runs shed, price.
+        Five strips on one axis: work so far below the bound so far, run-steps per event, live runs, runs shed, price;
+        of engines with prices of their own in the place of these the match points that work finds.
     """
     pieces = thinned(record.pieces, MOST_PIECES)
     time = Times.of(pieces, record.begin)
@@ -55,16 +60,11 @@ def load(record: SpentRecord) -> str:
         np.diff([0, *(getattr(piece, name) for piece in pieces)]) for name in ("work", "bound", "events", "shed")
     )
     allowed = (bound / np.maximum(events, 1)).tolist()
-    highest = max((piece.price for piece in pieces if isfinite(piece.price)), default=1.0)
     strips: list[tuple[str, list[float], int]] = [
         ("run-steps per event", (work / np.maximum(events, 1)).tolist(), 0),
         ("live runs", [float(piece.live) for piece in pieces], 3),
         ("runs shed", shed.astype(float).tolist(), 1),
-        (
-            "price: least gain per run-step of a run that is kept",  # one at which nothing is kept has no limit
-            [piece.price if isfinite(piece.price) else highest for piece in pieces],
-            2,
-        ),
+        (*_worth_of_work(record, pieces), 2),
     ]
     top = first.top + first.height + 44
     for name, values, colour in strips:
@@ -87,11 +87,27 @@ def load(record: SpentRecord) -> str:
     )
 
 
+def _worth_of_work(record: SpentRecord, pieces: Sequence[Piece]) -> tuple[str, list[float]]:
+    """The price over time; where engines have prices of their own, which are not to be compared, what work finds."""
+    if not record.has_one_price:
+        points, work = (np.diff([0, *(getattr(piece, name) for piece in pieces)]) for name in ("points", "work"))
+        return YIELD, found_per_work(points, work).tolist()
+    highest = max((piece.price for piece in pieces if isfinite(piece.price)), default=1.0)
+    prices = [piece.price if isfinite(piece.price) else highest for piece in pieces]
+    return "price: least gain per run-step of a run that is kept", prices  # one at which nothing is kept has no limit
+
+
+def found_per_work(points: Ints | int, work: Ints | int) -> Floats:
+    """Match points for each ``MANY_STEPS`` run-steps; 0 where there was no work."""
+    return np.asarray(MANY_STEPS * np.asarray(points) / np.maximum(work, 1))
+
+
 def _hits(record: SpentRecord, pieces: Sequence[Piece], time: Times, base: float) -> Iterator[str]:
     for piece, left, right in zip(pieces, time.edges, time.edges[1:], strict=False):
         said = (
             f"up to {moment_text(piece.tick, is_time=record.is_time)}\n{piece.events:,} events\n{piece.work:,} "
-            f"run-steps of {piece.bound:,}\n{piece.live:,} live runs\nprice {piece.price:.4g}\n"
+            f"run-steps of {piece.bound:,}\n{piece.live:,} live runs\n"
+            f"{f'price {piece.price:.4g}' + chr(10) if record.has_one_price else ''}"
             f"{piece.shed:,} runs shed so far\n{piece.points:,} match points so far"
         )
         yield (

@@ -45,6 +45,7 @@ from acep_approx.timeline.picture import RIGHT, WIDTH, moment_text
 from acep_approx.visible import escape
 
 MOST_ROWS = 40
+PRICE_RISES = " The price rises when the budget gets short."
 ABSURD = 1_000
 """A number of match points that is so many times another says nothing."""
 _MARKED = (
@@ -164,16 +165,18 @@ def load_section(record: SpentRecord) -> Iterator[str]:
         return
     yield (
         '<p class="soft">A run-step is one test of a run against an event. Work never passes its bound; what is not '
-        "used in quiet times may be used later, within limits. The price rises when the budget gets short.</p>"
+        f"used in quiet times may be used later, within limits.{PRICE_RISES if record.has_one_price else ''}</p>"
     )
     yield f"<figure>{load(record)}</figure>"
     rows = []
     for piece in thinned(record.pieces, MOST_ROWS):
         texts = [f"{number:,}" for number in (piece.events, piece.work, piece.bound, piece.live)]
-        shed = (f"{piece.price:.4g}", f"{piece.shed:,}", f"{piece.points:,}")
-        rows.append([moment_text(piece.tick, is_time=record.is_time), *texts, *shed])
-    head = ["up to", "events", "run-steps", "allowed", "live runs", "price", "shed", "match points"]
-    caption = "all but live runs and price are counted from the beginning"
+        price = (f"{piece.price:.4g}",) if record.has_one_price else ()
+        counts = (f"{piece.shed:,}", f"{piece.points:,}")
+        rows.append([moment_text(piece.tick, is_time=record.is_time), *texts, *price, *counts])
+    named = ("price",) if record.has_one_price else ()
+    head = ["up to", "events", "run-steps", "allowed", "live runs", *named, "shed", "match points"]
+    caption = f"all but live runs{' and price' if named else ''} are counted from the beginning"
     yield f"<details><summary>as a table</summary>{table(head, rows, caption=caption)}</details>"
 
 

@@ -12,7 +12,7 @@ from acep_approx.budget.set_ledger import PartRecord, SetRecord, SharedRecord, w
 from acep_approx.diagrams.fragments import tiles
 from acep_approx.diagrams.text_layout import one_line
 from acep_approx.events.counts import counted
-from acep_approx.pages.budget.charts import recall_lanes
+from acep_approx.pages.budget.charts import MANY_STEPS, found_per_work, recall_lanes
 from acep_approx.pages.budget.lines import need_words, spent
 from acep_approx.pages.budget.page import interval, load_section, shed_section
 from acep_approx.pages.drawing import cut, percent, table
@@ -140,11 +140,12 @@ def _parts(record: SharedRecord) -> Iterator[str]:
     runs = "rule" if is_of_rules else "query, or all that are of one template"
     yield (
         '<p class="soft">Parts of the budget move to where a run-step brings most: towards one price of what match '
-        f"points count for. An engine runs a {runs}.</p>"
+        f"points count for. An engine runs a {runs}. Prices of engines are in units of their own; what "
+        f"{MANY_STEPS:,} of their run-steps found can be compared.</p>"
     )
     shown, names = record.parts[:MOST_ROWS], _names(record)
     head = ["engine", "WORTH" if is_of_rules else "weight", "of the budget", "run-steps", "allowed", "used"]
-    head += ["runs shed", "match points", "price", "recall"]
+    head += ["runs shed", "match points", f"of {MANY_STEPS:,} run-steps", "recall"]
     rows = [[names[part.name], *_part_row(record, part)] for part in shown]
     first, others = rows[:MOST_WORST], rows[MOST_WORST:]
     yield _named(table(head, first, caption="those with most work first"))
@@ -185,7 +186,7 @@ def _part_row(record: SharedRecord, part: PartRecord) -> list[str]:
         used,
         f"{piece.shed:,}",
         f"{piece.points:,}",
-        f"{piece.price:.3g}",
+        f"{float(found_per_work(piece.points, piece.work)):.3g}",
         _recall_text(part.recall),
     ]
 

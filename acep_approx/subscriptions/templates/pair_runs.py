@@ -33,6 +33,7 @@ from acep_approx.matching.pipeline import Pipeline
 from acep_approx.matching.shared_load import EngineShedder, PairsShown
 from acep_approx.matching.stream_batch import SomeEvents, StreamBatch
 from acep_approx.matching.stream_side import KeySlots, StreamSide
+from acep_approx.planning.planner import Plan
 from acep_approx.query.parameters import MARK
 from acep_approx.query.syntax import MICROSECONDS, Attribute, Equivalence, Expression
 from acep_approx.ranges import COUNT, Range, check, check_arrays
@@ -67,9 +68,14 @@ def in_order(*keys: Ints) -> Ints:
     return order
 
 
-NUMBER = MARK + "query"
 KEY_BITS = 32
+NUMBER = MARK + "query"
 """The column that says whose result a row is; in the results it is called ``query``."""
+
+
+def by_query(plan: Plan) -> Plan:
+    """What runs pairs of a template with this plan: that of each query by itself."""
+    return replace(plan, query=replace(plan.query, equivalences=(Equivalence(NUMBER), *plan.query.equivalences)))
 
 
 def numbered(table: pa.Table) -> pa.Table:
@@ -229,8 +235,7 @@ class PairRuns:
         columns = tuple(map(column, plan.keys))
         self.key_slots = stream.slots_of(columns)
         self._inner = PairStream(stream, table, columns)
-        keyed = replace(plan.query, equivalences=(Equivalence(NUMBER), *plan.query.equivalences))
-        plan = replace(plan, query=keyed)
+        plan = by_query(plan)
         how: dict[str, Any] = {"shedding": shedder, "bind": bind, "joins": False, "columns_of": columns_of}
         self.pipeline = Pipeline(self._inner, plan, output, **how)
         self.pipeline.recent.is_fed = True
