@@ -14,6 +14,9 @@ from acep_approx import HistoryGraph, Query, compile_query
 from acep_approx.api.matcher import Matcher
 from acep_approx.engines.runs import event_columns
 from acep_approx.engines.runs.expected_work import Correction
+from acep_approx.engines.runs.load_shedder import FixedLoad
+from acep_approx.engines.runs.shedding import Shedding
+from acep_approx.engines.runs.worth import Allowance
 from acep_approx.pages import summary
 from acep_approx.training.pricing import LISTED, POINTED
 from history import HistoryError
@@ -41,9 +44,15 @@ def learned(text: str) -> tuple[Query, HistoryGraph]:
     return query, HistoryGraph(query).fit(events(1))
 
 
+def in_order(query: Query, merge: str) -> Matcher:
+    """An exact run, of events as they come."""
+    as_they_come = FixedLoad(Shedding(None, Allowance()), keeps_order=True)
+    return Matcher(query.plan, output="points", merge=merge, shedding=as_they_come)
+
+
 def exact_steps(query: Query, stream: list[dict[str, Any]], merge: str) -> int:
-    """Run-steps of the exact run."""
-    matcher = Matcher(query.plan, output="points", merge=merge)
+    """Its run-steps."""
+    matcher = in_order(query, merge)
     matcher.push(stream)
     return matcher.progress.steps
 
@@ -88,7 +97,7 @@ def test_within_a_stream_the_budget_follows_the_load():
     stream = [*first, *({**row, "ts": row["ts"] + EVENTS} for row in second)]
     matcher = query.matcher(budget="10%", history=known, output="counts", audit=0)
     done, true, before = [], [], 0
-    exact = Matcher(query.plan, output="points", merge=LISTED)
+    exact = in_order(query, LISTED)
     for part in (stream[:EVENTS], stream[EVENTS:]):
         matcher.push(part)
         exact.push(part)
@@ -168,7 +177,7 @@ def test_where_more_runs_are_merged_than_in_the_past_a_share_follows(output: str
     record, true = some.record(), exact_steps(query, stream, POINTED if output == "points" else LISTED)
     assert record.full_work is not None
     assert 0.95 * true <= record.full_work * len(stream) <= 1.5 * true, "it is too much only at the beginning"
-    monkeypatch.setattr(Correction, "end_block", lambda *_: None)
+    monkeypatch.setattr(Correction, "end_block", lambda *_: 0.0)
     getattr(some, output)()
     by_law = some.record().full_work
     assert by_law is not None

@@ -128,7 +128,7 @@ class _Measuring(FixedLoad):
     """Sheds nothing; notes for each stretch the run-steps at each place, and what each power expects there."""
 
     def __init__(self) -> None:
-        super().__init__(Shedding(None, Allowance()))
+        super().__init__(Shedding(None, Allowance()), keeps_order=True)
         self.bind = self._bind
         self._meter: WorkMeter
         self._tables: RunTables
