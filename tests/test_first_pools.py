@@ -118,38 +118,30 @@ def test_a_law_that_is_off_is_corrected_and_made_up_for(off: float) -> None:
     assert now == pytest.approx(1, abs=0.1)
 
 
-def stated_by(law: float, blocks: int, whole: range) -> tuple[float, float]:
-    """What a law of so many run-steps per event comes to, where an event takes one: in the last block, and taken back.
+def stated_by(law: float, blocks: int, whole: range) -> float:
+    """What a law of so many run-steps per event comes to in the last block, where an event takes one.
 
     ``whole``: the blocks in which the run has missed nothing.
     """
-    correction, events, taken, now = Correction(2, (), 10.0), 0, 0.0, 0.0
+    correction, events, now = Correction(2, (), 10.0), 0, 0.0
     for number in range(blocks):
         size = block_after(events)
         correction.tell([np.zeros(size), np.full(size, law)])
         now, events = law * float(correction.rates[1]), events + size
-        too_much = correction.end_block(events, size if number in whole else None)
-        correction.take_back(too_much)
-        taken += too_much
-    return now, taken
+        correction.end_block(events, size if number in whole else None)
+    return now
 
 
 def test_a_law_that_is_far_too_high_is_not_trusted() -> None:
-    """Where the run itself shows what is to be done, that is granted, and what was granted before is taken back."""
-    now, taken = stated_by(100.0, 20, range(20))
-    assert now < 2
-    assert taken > 64 * 90
-    now, taken = stated_by(100.0, 20, range(10, 20))
-    assert 2 < now < 50, "half of what the law says was not seen"
-    assert taken > 0
+    """Where the run itself shows what is to be done, that is granted: the more, the more of the work it shows."""
+    assert stated_by(100.0, 20, range(20)) < 1.5
+    assert 2 < stated_by(100.0, 20, range(10, 20)) < 50
 
 
-@pytest.mark.parametrize(("law", "whole"), [(10.0, range(20)), (100.0, range(0)), (100.0, range(1))])
+@pytest.mark.parametrize(("law", "whole"), [(30.0, range(20)), (100.0, range(0)), (100.0, range(1))])
 def test_a_law_is_trusted_unless_much_tells_against_it(law: float, whole: range) -> None:
     """A run within a budget may do with less than the exact run, and blocks with little to do tell little."""
-    now, taken = stated_by(law, 20, whole)
-    assert taken == 0 if law < 32 or not whole else taken < 64 * 20 * law
-    assert now == pytest.approx(law, rel=0.35)
+    assert law * 0.3 < stated_by(law, 20, whole) < law * 1.25
 
 
 def test_next_to_nothing_was_missed() -> None:

@@ -121,13 +121,6 @@ class ExactAudit:
         """Columns have got wider types: the current cells are given up."""
         self.cells.rebind()
 
-    def take_back(self, steps: float) -> float:
-        """Take back so many of the run-steps that were granted, or those that are left; gives how many these were."""
-        of = self.ends if self.ends is not None and self.tries_ends else self.cells
-        taken = min(max(of.quota - of.steps, 0.0), steps)
-        of.quota -= taken
-        return taken
-
     @property
     def quota(self) -> float:
         """Run-steps granted so far."""

@@ -501,19 +501,12 @@ class Shedder(Outcome):
             self.observer.end_piece(batch, self._of_piece, spare, self.metrics.found, is_relevant=is_relevant)
 
     def _end_block(self, tick: int, progress: RunProgress) -> None:
-        """Let the law of the exact run's work learn from what was done; what it granted far too much is taken back."""
+        """Let the law of the exact run's work learn from what was done."""
         work, arena = self.exact_work, self.arena
         if work is None or self._events % block_after(self._events):
             return
         gone = progress.shed + arena.untested
-        done = Done(progress.steps, tick, progress.made, gone, arena.lost_at)
-        too_much = work.end_block(self._events, done)
-        if too_much > 0 and self._rate > 0:
-            taken, explores = min(too_much * self._rate / work.usual, arena.left), self.explores
-            arena.hand_over(taken)
-            if self.exact_audit is not None:
-                taken += self.exact_audit.take_back(taken * explores / (1 - explores))
-            work.take_back(taken * (1 - explores) * work.usual / self._rate)
+        work.end_block(self._events, Done(progress.steps, tick, progress.made, gone, arena.lost_at))
         arena.allow(self._holding_back(work, arena.allowance))
 
     def _holding_back(self, work: ExpectedWork, allowance: Allowance) -> Allowance:

@@ -186,10 +186,10 @@ RECENT = 8
 FEEDS = 2.0
 """Places further on are corrected alike where the first ones take half of the work, one over this, or more; else less:
 runs that are merged at first, or come more often, lead to fewer, or more, of the others."""
-TRUST, TELLS = 1 / 32, 256
+TRUST, TELLS = 1 / 40, 256
 """Where the run missed nothing, and did less than this share of what the law says, the law is not trusted any more: by
 as large a part, of logarithms, as these blocks have of all that it says. Fewer run-steps tell nothing; and where
-dominated runs are dropped, a run within a budget, which looks at more of them, may do with a twentieth."""
+dominated runs are dropped, a run within a budget, which looks at more of them, may do with a thirtieth."""
 HARDLY_ANY = 64
 """Where one run of so many, or less, was shed since the stream began, the others count as those of the exact run."""
 CATCH_UP, MOST_LESS, MOST_MORE = 2, 0.5, 0.25
@@ -279,14 +279,8 @@ class Correction:
             for number, more in enumerate((_counted(seen[:, place] / chances).sum(), told.sum(), squares)):
                 self._seen[3 * place + number] += int(more)
 
-    def end_block(self, events: int, done: int | None = None) -> float:
-        """So many events have come by now; ``done``: run-steps in this block, where the run has missed nothing.
-
-        Returns
-        -------
-        float
-            By how many run-steps too much was stated where the law turns out to be far too high; else 0.
-        """
+    def end_block(self, events: int, done: int | None = None) -> None:
+        """So many events have come by now; ``done``: run-steps in this block, where the run has missed nothing."""
         self._block = told = np.array(self._told, np.float64)
         self._looked[1] *= 1 - 1 / RECENT
         self._looked += np.array(self._seen, np.float64).reshape(-1, 3).T
@@ -304,11 +298,6 @@ class Correction:
         lacks = (work - float(stated.sum())) * blocks / max(work * CATCH_UP, 1.0)
         self.rates *= trust * (1 + min(max(lacks, -MOST_LESS), MOST_MORE))
         self._each = max(float(told[self._first].sum()) / UNIT / blocks / LOOKS, LEAST_EACH)
-        return max(float(stated.sum()) - work, 0.0) / UNIT if trust < 1 else 0.0
-
-    def take_back(self, steps: float) -> None:
-        """So many of the run-steps that were stated are no longer."""
-        self._sums[1] *= max(1 - steps * UNIT / max(float(self._sums[1].sum()), 1.0), 0.0)
 
     def _trust(self, work: float) -> float:
         """How many times what the law says, ``work``, it is, where that is far too high."""
@@ -419,16 +408,11 @@ class ExpectedWork:
         if self.pools is not None:
             self.pools.rebind(tables)
 
-    def end_block(self, events: int, done: Done) -> float:
-        """A block ends with so many events of the stream; gives by how many run-steps far too much was stated."""
+    def end_block(self, events: int, done: Done) -> None:
+        """A block ends with so many events of the stream, and the run has done that."""
         begun, self._begun = self._begun, done
         is_whole = begun is not None and done.missed_nothing(begun, self.meter.window)
-        return self._correction.end_block(events, done.steps - begun.steps if begun is not None and is_whole else None)
-
-    def take_back(self, steps: float) -> None:
-        """So many of the run-steps that were stated are no longer."""
-        self.steps -= steps
-        self._correction.take_back(steps)
+        self._correction.end_block(events, done.steps - begun.steps if begun is not None and is_whole else None)
 
     def snapshot(self) -> dict[str, Any]:
         """What must be kept to go on elsewhere, as JSON."""
