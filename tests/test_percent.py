@@ -84,7 +84,8 @@ def test_a_share_follows_the_present_load(change: dict[str, float]):
     some.counts()
     record, true = some.record(), exact_steps(query, stream, LISTED)
     assert record.full_work is not None
-    assert record.past_work == pytest.approx(known.steps_per_event_)
+    assert known.work_ is not None
+    assert record.past_work == pytest.approx(known.work_.each)
     assert not 0.8 < record.past_work * len(stream) / true < 1.25
     assert 0.75 * true <= record.full_work * len(stream) <= 1.35 * true
     assert 0.07 * true <= record.work <= 0.135 * true
@@ -125,7 +126,8 @@ def test_the_run_says_which_load_it_meant():
     some.counts()
     line = summary(some.record())[0]
     assert "expected of these events;" in line
-    assert f"{known.steps_per_event_:,.3g} in the past" in line
+    assert known.work_ is not None
+    assert f"{known.work_.each:,.3g} in the past" in line
     assert "(10%)" in line or "(9%)" in line
 
 

@@ -44,11 +44,13 @@ class ExactWork(NamedTuple):
     """What exact runs take where all matches are listed, and where only match points are asked for.
 
     There, runs that can do no more than another are dropped: ``ratio`` is the share of the run-steps that is left.
+    ``each``: run-steps of listing per event, as events came; 0: not known.
     """
 
     listed: WorkLaw
     pointed: WorkLaw
     ratio: float
+    each: float = 0.0
 
     def law(self, *, drops: bool) -> WorkLaw:
         """That of an output that drops such runs, or does not."""
@@ -56,11 +58,12 @@ class ExactWork(NamedTuple):
 
     def with_births(self, times: float) -> Self:
         """See ``WorkLaw.with_births``."""
-        return self._replace(listed=self.listed.with_births(times), pointed=self.pointed.with_births(times))
+        return self._replace(listed=self.listed.with_births(times), pointed=self.pointed.with_births(times), each=0.0)
 
     def as_json(self) -> dict[str, Any]:
         """It as plain data."""
-        return {"listed": astuple(self.listed), "pointed": astuple(self.pointed), "ratio": self.ratio}
+        numbers = {"ratio": self.ratio, "each": self.each}
+        return {"listed": astuple(self.listed), "pointed": astuple(self.pointed), **numbers}
 
     @classmethod
     def from_json(cls, saved: dict[str, Any], places: int) -> Self:
@@ -71,10 +74,10 @@ class ExactWork(NamedTuple):
         ValueError, TypeError, LookupError
             It cannot be that.
         """
-        ratio = saved["ratio"]
-        finite("work", ratio)
-        check("work", good=0 < ratio <= 1)
-        return cls(_law_of(saved["listed"], places), _law_of(saved["pointed"], places), ratio)
+        ratio, each = saved["ratio"], saved.get("each", 0.0)  # histories of before do not know it
+        finite("work", ratio, each)
+        check("work", good=0 < ratio <= 1 and each >= 0)
+        return cls(_law_of(saved["listed"], places), _law_of(saved["pointed"], places), ratio, each)
 
 
 def _law_of(saved: list[list[float]], places: int) -> WorkLaw:
@@ -101,7 +104,8 @@ def learn_exact_work(plan: Plan, past: Past, usual: float) -> ExactWork:
     first = max(len(past) - most, past.cut()[0])  # where only the end of a past is at hand, it begins there
     batches = [one for batch in past.batches(first) for one in _stretches(batch)]
     (listed, all_steps), (pointed, steps) = (_law(plan, past, batches, merge) for merge in (LISTED, POINTED))
-    return ExactWork(listed, pointed, min(steps / max(all_steps, 1.0), 1.0) or 1.0)
+    each = all_steps / max(sum(map(len, batches)), 1)
+    return ExactWork(listed, pointed, min(steps / max(all_steps, 1.0), 1.0) or 1.0, each)
 
 
 def _stretches(batch: EventBatch) -> list[EventBatch]:
