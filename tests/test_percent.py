@@ -14,9 +14,6 @@ from acep_approx import HistoryGraph, Query, compile_query
 from acep_approx.api.matcher import Matcher
 from acep_approx.engines.runs import event_columns
 from acep_approx.engines.runs.expected_work import Correction
-from acep_approx.engines.runs.load_shedder import FixedLoad
-from acep_approx.engines.runs.shedding import Shedding
-from acep_approx.engines.runs.worth import Allowance
 from acep_approx.pages import summary
 from acep_approx.training.pricing import LISTED, POINTED
 from history import HistoryError
@@ -44,15 +41,9 @@ def learned(text: str) -> tuple[Query, HistoryGraph]:
     return query, HistoryGraph(query).fit(events(1))
 
 
-def in_order(query: Query, merge: str) -> Matcher:
-    """An exact run, of events as they come."""
-    as_they_come = FixedLoad(Shedding(None, Allowance()), keeps_order=True)
-    return Matcher(query.plan, output="points", merge=merge, shedding=as_they_come)
-
-
 def exact_steps(query: Query, stream: list[dict[str, Any]], merge: str) -> int:
-    """Its run-steps."""
-    matcher = in_order(query, merge)
+    """Run-steps of the exact run."""
+    matcher = Matcher(query.plan, output="points", merge=merge)
     matcher.push(stream)
     return matcher.progress.steps
 
@@ -84,8 +75,7 @@ def test_a_share_follows_the_present_load(change: dict[str, float]):
     some.counts()
     record, true = some.record(), exact_steps(query, stream, LISTED)
     assert record.full_work is not None
-    assert known.work_ is not None
-    assert record.past_work == pytest.approx(known.work_.each)
+    assert record.past_work == pytest.approx(known.steps_per_event_)
     assert not 0.8 < record.past_work * len(stream) / true < 1.25
     assert 0.75 * true <= record.full_work * len(stream) <= 1.35 * true
     assert 0.07 * true <= record.work <= 0.135 * true
@@ -98,7 +88,7 @@ def test_within_a_stream_the_budget_follows_the_load():
     stream = [*first, *({**row, "ts": row["ts"] + EVENTS} for row in second)]
     matcher = query.matcher(budget="10%", history=known, output="counts", audit=0)
     done, true, before = [], [], 0
-    exact = in_order(query, LISTED)
+    exact = Matcher(query.plan, output="points", merge=LISTED)
     for part in (stream[:EVENTS], stream[EVENTS:]):
         matcher.push(part)
         exact.push(part)
@@ -126,8 +116,7 @@ def test_the_run_says_which_load_it_meant():
     some.counts()
     line = summary(some.record())[0]
     assert "expected of these events;" in line
-    assert known.work_ is not None
-    assert f"{known.work_.each:,.3g} in the past" in line
+    assert f"{known.steps_per_event_:,.3g} in the past" in line
     assert "(10%)" in line or "(9%)" in line
 
 

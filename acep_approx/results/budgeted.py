@@ -300,7 +300,7 @@ class BudgetedRun:
             seconds=self.seconds,
             learning=learned,
             full_work=done.full_work() if done and self.pipeline else None,
-            past_work=done.load.past_work if done and done.exact_work is not None else None,
+            past_work=done.load.steps_per_event if done and done.exact_work is not None else None,
             exact_seconds=done.exact_seconds() if done and self.pipeline else None,
             audit_work=done.audit_work if done else None,
             **self._left_out(),

@@ -120,14 +120,6 @@ class Load:
         return self.history.steps_per_event_ * self.ratio
 
     @property
-    def past_work(self) -> float | None:
-        """Run-steps per event that the exact run of the same output took in the past, as events came."""
-        known = self.history
-        if self.full_work is not None or known is None or known.work_ is None or not known.work_.each:
-            return self.steps_per_event
-        return known.work_.each * self.ratio
-
-    @property
     def ratio(self) -> float:
         """The share of the run-steps of listing all matches that the exact run takes, as far as is known.
 

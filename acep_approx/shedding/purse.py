@@ -552,7 +552,7 @@ class Purse:
             return math.fsum(known) / events if len(known) == len(some) else None
 
         follows = any(one.exact_work is not None for one in engines)
-        past = [(one.load.past_work, one) for _, one in told]
+        past = [(one.load.steps_per_event, one) for _, one in told]
         return per_event(told), per_event(past) if follows else None
 
     def audit_work(self) -> int | None:

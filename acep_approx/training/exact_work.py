@@ -5,7 +5,8 @@ Source: ours; see ``engines.runs.expected_work`` for what is learned.
 
 from __future__ import annotations
 
-from dataclasses import astuple
+from collections.abc import Iterable
+from dataclasses import astuple, replace
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -44,13 +45,11 @@ class ExactWork(NamedTuple):
     """What exact runs take where all matches are listed, and where only match points are asked for.
 
     There, runs that can do no more than another are dropped: ``ratio`` is the share of the run-steps that is left.
-    ``each``: run-steps of listing per event, as events came; 0: not known.
     """
 
     listed: WorkLaw
     pointed: WorkLaw
     ratio: float
-    each: float = 0.0
 
     def law(self, *, drops: bool) -> WorkLaw:
         """That of an output that drops such runs, or does not."""
@@ -58,12 +57,11 @@ class ExactWork(NamedTuple):
 
     def with_births(self, times: float) -> Self:
         """See ``WorkLaw.with_births``."""
-        return self._replace(listed=self.listed.with_births(times), pointed=self.pointed.with_births(times), each=0.0)
+        return self._replace(listed=self.listed.with_births(times), pointed=self.pointed.with_births(times))
 
     def as_json(self) -> dict[str, Any]:
         """It as plain data."""
-        numbers = {"ratio": self.ratio, "each": self.each}
-        return {"listed": astuple(self.listed), "pointed": astuple(self.pointed), **numbers}
+        return {"listed": astuple(self.listed), "pointed": astuple(self.pointed), "ratio": self.ratio}
 
     @classmethod
     def from_json(cls, saved: dict[str, Any], places: int) -> Self:
@@ -74,10 +72,10 @@ class ExactWork(NamedTuple):
         ValueError, TypeError, LookupError
             It cannot be that.
         """
-        ratio, each = saved["ratio"], saved.get("each", 0.0)  # histories of before do not know it
-        finite("work", ratio, each)
-        check("work", good=0 < ratio <= 1 and each >= 0)
-        return cls(_law_of(saved["listed"], places), _law_of(saved["pointed"], places), ratio, each)
+        ratio = saved["ratio"]
+        finite("work", ratio)
+        check("work", good=0 < ratio <= 1)
+        return cls(_law_of(saved["listed"], places), _law_of(saved["pointed"], places), ratio)
 
 
 def _law_of(saved: list[list[float]], places: int) -> WorkLaw:
@@ -104,8 +102,7 @@ def learn_exact_work(plan: Plan, past: Past, usual: float) -> ExactWork:
     first = max(len(past) - most, past.cut()[0])  # where only the end of a past is at hand, it begins there
     batches = [one for batch in past.batches(first) for one in _stretches(batch)]
     (listed, all_steps), (pointed, steps) = (_law(plan, past, batches, merge) for merge in (LISTED, POINTED))
-    each = all_steps / max(sum(map(len, batches)), 1)
-    return ExactWork(listed, pointed, min(steps / max(all_steps, 1.0), 1.0) or 1.0, each)
+    return ExactWork(listed, pointed, min(steps / max(all_steps, 1.0), 1.0) or 1.0)
 
 
 def _stretches(batch: EventBatch) -> list[EventBatch]:
@@ -118,21 +115,43 @@ def _law(plan: Plan, past: Past, batches: list[EventBatch], merge: str) -> tuple
     matcher = Execution(plan, output=BARE, merge=merge, shedding=measuring)
     past.bind(matcher)
     for batch in batches:
-        for _ in matcher.run(batch):
-            pass
+        _run(matcher, [batch])
         assert matcher.pipeline is not None
         engine = matcher.pipeline.engine
         assert isinstance(engine, Runs), "nobody else sheds"
         measuring.end_stretch(engine.tested)
     found = [measuring.law_of(place) for place in range(measuring.places)]
-    return WorkLaw(*(tuple(numbers) for numbers in zip(*found, strict=True))), float(matcher.progress.steps)
+    law = WorkLaw(*(tuple(numbers) for numbers in zip(*found, strict=True)))
+    steps = float(matcher.progress.steps)
+    if not _has_loop(plan) or not steps:
+        return law, steps
+    whole = Execution(plan, output=BARE, merge=merge)
+    past.bind(whole)
+    _run(whole, past.batches(batches[0].first_row - past.skipped))
+    times = whole.progress.steps / steps
+    return replace(law, factors=tuple(times * factor for factor in law.factors)), times * steps
+
+
+def _run(matcher: Execution, batches: Iterable[EventBatch]) -> None:
+    for batch in batches:
+        for _ in matcher.run(batch):
+            pass
+
+
+def _has_loop(plan: Plan) -> bool:
+    """Whether runs come back to their place: then these stand in no order, and run-steps depend on how events come.
+
+    Runs that are too old are tested until they are swept out, which is when another key comes, or once in a while.
+    """
+    assert plan.registers is not None
+    return any(step.source == step.target for step in plan.registers.steps)
 
 
 class _Measuring(FixedLoad):
     """Sheds nothing; notes for each stretch the run-steps at each place, and what each power expects there."""
 
     def __init__(self) -> None:
-        super().__init__(Shedding(None, Allowance()), keeps_order=True)
+        super().__init__(Shedding(None, Allowance()))
         self.bind = self._bind
         self._meter: WorkMeter
         self._tables: RunTables

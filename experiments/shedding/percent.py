@@ -4,8 +4,7 @@
 
 On each workload, heavy (``shedding.heavy``) and light (``shedding.workloads``), a history learns from the first half of
 a stream. Runs by it go over the second half as a user's do, ``Query.match_within`` with the default audit, and ask for
-match points or for counts. The exact run is that of the same query and output after lossless merging, with events in
-the order in which they come, as within a budget. Said are
+match points or for counts. The exact run is that of the same query and output after lossless merging. Said are
 
 * the load that a run states, as a share of what the exact run takes, and that of the past's mean;
 * what it spends, as a share of the percentage of what the exact run takes: 1 is what was asked for;
@@ -28,9 +27,6 @@ from rich.console import Console
 from rich.table import Table
 
 from acep_approx import HistoryGraph, Matcher, Query, compile_query
-from acep_approx.engines.runs.load_shedder import FixedLoad
-from acep_approx.engines.runs.shedding import Shedding
-from acep_approx.engines.runs.worth import Allowance
 from acep_approx.events.source import BATCH_ROWS
 from acep_approx.training.pricing import LISTED, POINTED
 from experiments.shedding.heavy import HEAVY, heavy_workloads
@@ -101,9 +97,8 @@ def measure(workload: Workload, known: HistoryGraph, query: Query, budgets: Sequ
 
 
 def exact(query: Query, events: pa.Table, unit: dict[str, str], output: str, merge: str) -> tuple[int, float]:
-    """Run-steps of the exact run, of events as they come, and what it finds."""
-    as_they_come = FixedLoad(Shedding(None, Allowance()), keeps_order=True)
-    matcher, found = Matcher(query.plan, output=output, merge=merge, shedding=as_they_come, **unit), 0.0
+    """Run-steps of the exact run, and what it finds."""
+    matcher, found = Matcher(query.plan, output=output, merge=merge, **unit), 0.0
     for first in range(0, len(events), BATCH_ROWS):
         found += _number(matcher.push(events.slice(first, BATCH_ROWS)), output)
     return matcher.progress.steps, found + _number(matcher.finish(), output)

@@ -112,17 +112,14 @@ class FixedLoad:
     Parameters
     ----------
     arena : Shedding
-    keeps_order : bool, default False
-        Whether events are run as they came, as within a budget. Where they are grouped by key, runs are tested that are
-        too old, and that have not been swept out yet: in a loop half of the run-steps may be of such.
     """
 
     most_events = WHOLE_BATCH
-    charges_births = False
+    charges_births = keeps_order = False
     engines_beside: Sequence[HoldsTexts] = ()
 
-    def __init__(self, arena: Shedding, *, keeps_order: bool = False) -> None:
-        self.arena, self.keeps_order = arena, keeps_order
+    def __init__(self, arena: Shedding) -> None:
+        self.arena = arena
         self.bind, self.rebind = arena.bind, arena.rebind
         self.snapshot, self.restore = arena.snapshot, arena.restore
 
