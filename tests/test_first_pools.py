@@ -12,7 +12,7 @@ from acep_approx import compile_query
 from acep_approx.api.matcher import Matcher
 from acep_approx.arrays import Ints
 from acep_approx.engines.batches import RunEvents
-from acep_approx.engines.runs.expected_work import Correction, ExpectedWork, block_after
+from acep_approx.engines.runs.expected_work import Correction, Done, ExpectedWork, block_after
 from acep_approx.engines.runs.first_pools import FirstPools
 from acep_approx.engines.runs.lineage import Hits
 from acep_approx.engines.runs.load_shedder import FixedLoad
@@ -116,6 +116,41 @@ def test_a_law_that_is_off_is_corrected_and_made_up_for(off: float) -> None:
     stated, now = corrected(off, 60_000)
     assert stated == pytest.approx(1, abs=0.08)
     assert now == pytest.approx(1, abs=0.1)
+
+
+def stated_by(law: float, blocks: int, whole: range) -> float:
+    """What a law of so many run-steps per event comes to in the last block, where an event takes one.
+
+    ``whole``: the blocks in which the run has missed nothing.
+    """
+    correction, events, now = Correction(2, (), 10.0), 0, 0.0
+    for number in range(blocks):
+        size = block_after(events)
+        correction.tell([np.zeros(size), np.full(size, law)])
+        now, events = law * float(correction.rates[1]), events + size
+        correction.end_block(events, size if number in whole else None)
+    return now
+
+
+def test_a_law_that_is_far_too_high_is_not_trusted() -> None:
+    """Where the run itself shows what is to be done, that is granted: the more, the more of the work it shows."""
+    assert stated_by(100.0, 20, range(20)) < 1.5
+    assert 2 < stated_by(100.0, 20, range(10, 20)) < 50
+
+
+@pytest.mark.parametrize(("law", "whole"), [(30.0, range(20)), (100.0, range(0)), (100.0, range(1))])
+def test_a_law_is_trusted_unless_much_tells_against_it(law: float, whole: range) -> None:
+    """A run within a budget may do with less than the exact run, and blocks with little to do tell little."""
+    assert law * 0.3 < stated_by(law, 20, whole) < law * 1.25
+
+
+def test_next_to_nothing_was_missed() -> None:
+    """A run was shed a window ago, or hardly any of all were; none was in this block."""
+    begun = Done(steps=10, tick=1000, made=100, gone=20, lost=700)
+    assert begun._replace(tick=1100).missed_nothing(begun, 200)
+    assert not begun._replace(tick=1100).missed_nothing(begun, 300)
+    assert not begun._replace(tick=1100, gone=21).missed_nothing(begun, 200)
+    assert begun._replace(made=20 * 64).missed_nothing(begun, 300)
 
 
 @pytest.mark.parametrize("events", [0, 1, 63, 64, 1000, 1024, 5000, 8191, 123_456])

@@ -102,6 +102,16 @@ def test_within_a_stream_the_budget_follows_the_load():
     assert all(0.085 * of <= spent <= 0.12 * of for spent, of in zip(done, true, strict=True))
 
 
+def test_a_small_budget_is_spent_and_not_held_back():
+    """What should be left for bursts is no large part of what was granted so far."""
+    query, known = learned(WITHOUT_KEY)
+    some = query.match_within(events(2), "1%", history=known)
+    some.points()
+    record = some.record()
+    assert record.full_work is not None
+    assert 0.9 < record.work / (0.01 * record.full_work * EVENTS) <= 1
+
+
 def test_the_run_says_which_load_it_meant():
     """And what it spent of it."""
     query, known = learned(KEYED)

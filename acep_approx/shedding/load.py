@@ -201,8 +201,9 @@ MOST_RUNS = 2**40
 RESERVE_SHARE = 0.01
 """Share of what was granted so far that is held back for times of higher load."""
 RESERVE_EVENTS = 256
-LEAST_RESERVE = 256.0
-"""Run-steps: where less is granted, an event is tested with more runs than many events are granted for."""
+LEAST_RESERVE, LEAST_PART = 256.0, 1 / 32
+"""Run-steps, or that part of what was granted so far, if it is less: where little is granted for an event, it is tested
+with more runs than many events are granted for."""
 EPOCH_WINDOWS = 4
 MOST_AUDITED = 0.5
 """Share of the cells that are audited at most."""
@@ -274,9 +275,15 @@ def spending(load: Load, base: Allowance, explores: float) -> Allowance:
     return replace(base, rate=0.0, reserve=1.0)  # the clock says more when a batch comes
 
 
-def reserve_for(rate: float) -> float:
-    """Run-steps that should be left of a share, by those that events are granted."""
-    return max(RESERVE_EVENTS * rate, LEAST_RESERVE)
+def reserve_for(rate: float, granted: float = math.inf) -> float:
+    """Run-steps that should be left of a share, by those that events are granted, and those granted so far, if known.
+
+    Examples
+    --------
+    >>> reserve_for(10.0), reserve_for(0.1), reserve_for(0.1, granted=2000)
+    (2560.0, 256.0, 62.5)
+    """
+    return max(RESERVE_EVENTS * rate, min(LEAST_RESERVE, LEAST_PART * granted))
 
 
 def bound_in_words(budget: Budget, rate: float) -> str:

@@ -16,7 +16,7 @@ from acep_approx.budget.budget import Budget
 from acep_approx.budget.ledger import Piece
 from acep_approx.engines.batches import Grouped, RunEvents
 from acep_approx.engines.progress import RunProgress
-from acep_approx.engines.runs.expected_work import ExpectedWork, WorkMeter
+from acep_approx.engines.runs.expected_work import Done, ExpectedWork, WorkMeter, block_after
 from acep_approx.engines.runs.first_pools import FirstPools
 from acep_approx.engines.runs.lineage import Hits
 from acep_approx.engines.runs.load_shedder import WHOLE_BATCH, CallOrder, HoldsTexts
@@ -304,9 +304,8 @@ class Shedder(Outcome):
         if self.exact_work is not None and taken.steps_per_event:
             self.exact_work.usual = taken.steps_per_event
         allowance, price = spending(self.load, self.arena.allowance, self.explores), learned_price(self.load)
-        if self.exact_work is not None and self._events:  # the past may have had another load
-            times = self.exact_work.steps / self._events / self.exact_work.usual
-            allowance = replace(allowance, reserve=reserve_for(times * allowance.rate))
+        if self.exact_work is not None and self._events:
+            allowance = self._holding_back(self.exact_work, allowance)
         if self.online is not None:
             known = self.load.history
             self.online.take_share(self._share_of_run, None if known is None else self._promised(known))
@@ -496,8 +495,7 @@ class Shedder(Outcome):
                 self._keep_time()
             return
         self._seen, self._events = (progress.relevant, progress.steps), progress.events
-        if self.exact_work is not None:
-            self.exact_work.end_piece(self._events)
+        self._end_block(int(batch.ticks[-1]), progress)
         if self.load.budget.unit == "events/s":
             self._keep_up()
         elif self.load.budget.unit == "ms/batch":
@@ -520,6 +518,20 @@ class Shedder(Outcome):
             self.online.note(piece)
         if self.observer is not None:
             self.observer.end_piece(batch, self._of_piece, spare, self.metrics.found, is_relevant=is_relevant)
+
+    def _end_block(self, tick: int, progress: RunProgress) -> None:
+        """Let the law of the exact run's work learn from what was done."""
+        work, arena = self.exact_work, self.arena
+        if work is None or self._events % block_after(self._events):
+            return
+        gone = progress.shed + arena.untested
+        work.end_block(self._events, Done(progress.steps, tick, progress.made, gone, arena.lost_at))
+        arena.allow(self._holding_back(work, arena.allowance))
+
+    def _holding_back(self, work: ExpectedWork, allowance: Allowance) -> Allowance:
+        """An allowance with what should be left of it by the present load: the past may have had another one."""
+        times = work.steps / self._events / work.usual
+        return replace(allowance, reserve=reserve_for(times * allowance.rate, self.arena.granted))
 
     def _take_pairs(self) -> int:
         """How many pairs the piece had; what each was granted is known then."""
@@ -608,6 +620,7 @@ class Shedder(Outcome):
             "found": self.metrics.found,
             "clock": self.clock.snapshot() if self.load.budget.needs_clock else None,
             "exact work": None if self.exact_work is None else self.exact_work.snapshot(),
+            "held back": [self.arena.allowance.rate, self.arena.allowance.reserve],
         }
         if self.beside.cohort is not None:
             saved["beside"] = self.beside.snapshot()
@@ -651,6 +664,11 @@ class Shedder(Outcome):
         self._pairs, self._of_pairs = pairs, (of_piece, granted)
         if self.exact_work is not None and saved.get("exact work") is not None:  # states of before have none
             self.exact_work.restore(saved["exact work"])
+            rate, reserve = saved.get("held back", (0.0, 0.0))
+            finite("held back", rate, reserve)
+            if rate > 0:  # of the share that it was then
+                reserve *= self.arena.allowance.rate / rate
+                self.arena.allow(replace(self.arena.allowance, reserve=reserve))
         if saved["clock"] is not None:
             self.clock = StepClock.restored(saved["clock"])
         if self.observer is not None and saved.get("prices", self._prices) != self._prices:

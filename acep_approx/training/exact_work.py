@@ -5,7 +5,8 @@ Source: ours; see ``engines.runs.expected_work`` for what is learned.
 
 from __future__ import annotations
 
-from dataclasses import astuple
+from collections.abc import Iterable
+from dataclasses import astuple, replace
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -114,14 +115,36 @@ def _law(plan: Plan, past: Past, batches: list[EventBatch], merge: str) -> tuple
     matcher = Execution(plan, output=BARE, merge=merge, shedding=measuring)
     past.bind(matcher)
     for batch in batches:
-        for _ in matcher.run(batch):
-            pass
+        _run(matcher, [batch])
         assert matcher.pipeline is not None
         engine = matcher.pipeline.engine
         assert isinstance(engine, Runs), "nobody else sheds"
         measuring.end_stretch(engine.tested)
     found = [measuring.law_of(place) for place in range(measuring.places)]
-    return WorkLaw(*(tuple(numbers) for numbers in zip(*found, strict=True))), float(matcher.progress.steps)
+    law = WorkLaw(*(tuple(numbers) for numbers in zip(*found, strict=True)))
+    steps = float(matcher.progress.steps)
+    if not _has_loop(plan) or not steps:
+        return law, steps
+    whole = Execution(plan, output=BARE, merge=merge)
+    past.bind(whole)
+    _run(whole, past.batches(batches[0].first_row - past.skipped))
+    times = whole.progress.steps / steps
+    return replace(law, factors=tuple(times * factor for factor in law.factors)), times * steps
+
+
+def _run(matcher: Execution, batches: Iterable[EventBatch]) -> None:
+    for batch in batches:
+        for _ in matcher.run(batch):
+            pass
+
+
+def _has_loop(plan: Plan) -> bool:
+    """Whether runs come back to their place: then these stand in no order, and run-steps depend on how events come.
+
+    Runs that are too old are tested until they are swept out, which is when another key comes, or once in a while.
+    """
+    assert plan.registers is not None
+    return any(step.source == step.target for step in plan.registers.steps)
 
 
 class _Measuring(FixedLoad):

@@ -221,6 +221,12 @@ RECENT = 8
 FEEDS = 2.0
 """Places further on are corrected alike where the first ones take half of the work, one over this, or more; else less:
 runs that are merged at first, or come more often, lead to fewer, or more, of the others."""
+TRUST, TELLS = 1 / 40, 256
+"""Where the run missed nothing, and did less than this share of what the law says, the law is not trusted any more: by
+as large a part, of logarithms, as these blocks have of all that it says. Fewer run-steps tell nothing; and where
+dominated runs are dropped, a run within a budget, which looks at more of them, may do with a thirtieth."""
+HARDLY_ANY = 64
+"""Where one run of so many, or less, was shed since the stream began, the others count as those of the exact run."""
 CATCH_UP, MOST_LESS, MOST_MORE = 2, 0.5, 0.25
 """Blocks in which what was stated too high or too low is made up for, and by which share of each at most."""
 LEAST_EACH, LEAST_CHANCE = 1e-3, 1 / 256
@@ -241,8 +247,29 @@ def block_after(events: int) -> int:
     return min(max((1 << events.bit_length()) // PART, LEAST_BLOCK), MOST_BLOCK)
 
 
+class Done(NamedTuple):
+    """What a run that sheds has done at the end of a piece: its run-steps, up to which tick.
+
+    ``made``: runs so far; ``gone``: those of them that were shed, and tests that were left out; ``lost``: the tick at
+    which one was shed last.
+    """
+
+    steps: int
+    tick: int
+    made: int
+    gone: int
+    lost: int
+
+    def missed_nothing(self, begun: Done, window: int) -> bool:
+        """Whether next to nothing was missed since it had ``begun``: neither then nor for a window before it."""
+        is_long_ago = self.lost < begun.tick - window or self.gone * HARDLY_ANY <= self.made
+        return self.gone == begun.gone and is_long_ago
+
+
 class Correction:
     """By which factor a law is off at each place, as far as looks at first places tell.
+
+    And as far as the run itself tells: where it has shed nothing for a window, it does what the exact run does.
 
     Parameters
     ----------
@@ -266,6 +293,7 @@ class Correction:
         self._seen = [0] * (3 * places)  # in this block: run-steps, those of the law there, the squares of these
         self._sums = np.zeros((2, places))  # in all blocks, by the law, and as was stated
         self._looked = np.zeros((2, 3, places))  # as seen, in all blocks and of late
+        self._whole = np.zeros(2)  # in blocks in which nothing was missed: what was done, and what was expected
 
     def tell(self, by_place: Sequence[Floats]) -> None:
         """The law tells this of some events."""
@@ -286,21 +314,32 @@ class Correction:
             for number, more in enumerate((_counted(seen[:, place] / chances).sum(), told.sum(), squares)):
                 self._seen[3 * place + number] += int(more)
 
-    def end_block(self, events: int) -> None:
-        """So many events have come by now."""
-        told = np.array(self._told, np.float64)
+    def end_block(self, events: int, done: int | None = None) -> None:
+        """So many events have come by now; ``done``: run-steps in this block, where the run has missed nothing."""
+        self._block = told = np.array(self._told, np.float64)
         self._looked[1] *= 1 - 1 / RECENT
         self._looked += np.array(self._seen, np.float64).reshape(-1, 3).T
         self._told, self._seen = [0] * len(self._told), [0] * len(self._seen)
         self._sums += told, self.rates * told
         told, stated = self._sums
         off_in_all = self._off(np.ones(len(told)), self._looked[0])
+        if done is not None:
+            self._whole += done * UNIT, float(np.dot(off_in_all, self._block))
         self.rates = self._off(off_in_all, self._looked[1])
         work = float(np.dot(off_in_all, told))
+        trust = self._trust(work)
+        work *= trust
         blocks = events / block_after(events)
         lacks = (work - float(stated.sum())) * blocks / max(work * CATCH_UP, 1.0)
-        self.rates *= 1 + min(max(lacks, -MOST_LESS), MOST_MORE)
+        self.rates *= trust * (1 + min(max(lacks, -MOST_LESS), MOST_MORE))
         self._each = max(float(told[self._first].sum()) / UNIT / blocks / LOOKS, LEAST_EACH)
+
+    def _trust(self, work: float) -> float:
+        """How many times what the law says, ``work``, it is, where that is far too high."""
+        done, told = self._whole.tolist()
+        if told < TELLS * UNIT or done >= TRUST * told:
+            return 1.0
+        return float((max(done, UNIT) / told) ** min(told / max(work, 1.0), 1.0))
 
     def _off(self, known: Floats, looked: Floats) -> Floats:
         """How many times what the law says it is, by looks beside what was ``known`` before."""
@@ -318,6 +357,7 @@ class Correction:
     def snapshot(self) -> dict[str, Any]:
         """What must be kept to go on elsewhere, as JSON."""
         numbers = {"each": np.array([self._each]), "rates": self.rates, "sums": self._sums, "looked": self._looked}
+        numbers["whole"] = self._whole
         words = {"told": self._told, "seen": self._seen}
         return {**{name: array.ravel().tolist() for name, array in numbers.items()}, **words}
 
@@ -334,6 +374,10 @@ class Correction:
             check("correction", good=len(saved[name]) == size * places and min(saved[name]) >= 0)
         for word in (*saved["told"], *saved["seen"]):
             number_in("correction", word, 0, MOST_COUNTED)
+        whole = saved.get("whole", [0.0, 0.0])  # states of before have none
+        finite("correction", *whole)
+        check("correction", good=len(whole) == 2 and min(whole) >= 0)
+        self._whole = np.array(whole, np.float64)
         (self._each,) = saved["each"]
         check("correction", good=self._each > 0)
         self._told, self._seen = list(saved["told"]), list(saved["seen"])
@@ -366,15 +410,17 @@ class ExpectedWork:
     def __init__(self, meter: WorkMeter, law: WorkLaw, usual: float, pools: FirstPools | None = None) -> None:
         self.meter, self.law, self.usual = meter, law, usual
         self.steps = 0.0
+        self._is_corrected = pools is not None
         self.pools = pools if pools is not None and pools.places else None
         places = () if self.pools is None else self.pools.places
         self._correction = Correction(len(meter.tables.pools), places, usual)
         self._by_place: list[Floats] = []  # of the events of this piece
+        self._begun: Done | None = None  # what was done when this block began
 
     def of(self, events: Grouped) -> Floats:
         """How many usual events each of these stands for."""
         self._by_place = self.law.by_place(self.meter.measure(events))
-        if self.pools is not None:
+        if self._is_corrected:
             self._correction.tell(self._by_place)
         steps = np.zeros(len(events.row))
         for rate, some in zip(self._correction.rates.tolist(), self._by_place, strict=True):
@@ -405,10 +451,13 @@ class ExpectedWork:
         if self.pools is not None:
             self.pools.rebind(tables)
 
-    def end_piece(self, events: int) -> None:
-        """So many events of the stream have come."""
-        if self.pools is not None and events % block_after(events) == 0:
-            self._correction.end_block(events)
+    def end_block(self, events: int, done: Done) -> None:
+        """A block ends with so many events of the stream, and the run has done that."""
+        if not self._is_corrected:
+            return
+        begun, self._begun = self._begun, done
+        is_whole = begun is not None and done.missed_nothing(begun, self.meter.window)
+        self._correction.end_block(events, done.steps - begun.steps if begun is not None and is_whole else None)
 
     def snapshot(self) -> dict[str, Any]:
         """What must be kept to go on elsewhere, as JSON."""
@@ -418,6 +467,7 @@ class ExpectedWork:
             "seen": self.meter.snapshot(),
             "correction": self._correction.snapshot(),
             "pools": pools,
+            "begun": None if self._begun is None else list(self._begun),
         }
 
     def restore(self, saved: dict[str, Any]) -> None:
@@ -432,5 +482,7 @@ class ExpectedWork:
         self.meter.restore(saved["seen"])
         if saved.get("correction") is not None:  # states of before have none
             self._correction.restore(saved["correction"])
+        if saved.get("begun") is not None:  # nor this
+            self._begun = Done(*(number_in("begun", number, NEVER, MOST_COUNTED) for number in saved["begun"]))
         if self.pools is not None and saved.get("pools") is not None:
             self.pools.restore(saved["pools"])

@@ -20,6 +20,10 @@ from acep_approx.kernels.runs import lineage as kernel_lineage
 from acep_approx.kernels.runs import pools as kp
 from acep_approx.kernels.runs.pools import NEVER
 
+CHANGES, MOST_SPARE = 32, 1 << 16
+"""Changes of key, of keys with as many runs, that there is room for beside what is needed, and words at most: what was
+saved before a key was saved again is swept out when it is full, and that takes as long as dozens of changes."""
+
 
 class SavedPool(NamedTuple):
     """Where a pool stands among saved words: its number, its runs, its first column."""
@@ -190,7 +194,8 @@ class KeyStore:
             return
         if control[layout.SLOT] >= 0:
             self.rows[control[layout.SLOT], 1] = 0  # what was saved of the current key is outdated
-        self._move(max(1024, 3 * int(self.rows[:, 1].sum()) + 2 * wanted), control)
+        spare = min(CHANGES * wanted, MOST_SPARE)
+        self._move(max(1024, 3 * int(self.rows[:, 1].sum()) + 2 * wanted + spare), control)
 
     def pack(self, control: Ints) -> None:
         """Let go of what was saved of keys before they were saved again."""

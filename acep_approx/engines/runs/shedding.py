@@ -135,6 +135,8 @@ class Shedding:
         Tests that were left out because the budget did not cover them.
     broken : int
         Protected runs that the bound left no room for.
+    lost_at : int
+        The tick at which a run was shed last.
     stamp : int
         Of the features by which groups are told apart.
     notes : PriceNotes
@@ -150,6 +152,7 @@ class Shedding:
     price, factor = Real(kernel.PRICE_NOW), Real(kernel.FACTOR)
     birth_tokens, adapts = Real(kernel.BIRTH_TOKENS), Real(kernel.ADAPTS)
     untested, broken, stamp = Whole(kernel.UNTESTED), Whole(kernel.BROKEN), Whole(kernel.STAMP)
+    lost_at = Whole(kernel.REFUSED)
     _sampled_words, _sample_share = Whole(kernel.SAMPLED), Whole(kernel.SAMPLE)
     _audit_share = Real(kernel.AUDIT_SHARE)
 
