@@ -111,24 +111,24 @@ from acep_approx.kernels.runs.vm import NULL
 """The first twenty-three are floating point.
 
 ``RATE``: run-steps granted per event; ``TOKENS``: what is left of them for tests, ``PASS_TOKENS`` for passes,
-``AUDIT_TOKENS`` for runs that are only followed to estimate recall (below 0: lent by the others, so that the price does
-not rise while there is an audit); ``PASSES``: those spent on passes; ``RESERVE``: below 0: the price stays as it is;
-``DOMINATED_SHARE``: what is left of the score of a run that another of its pool dominates; ``ELASTICITY``: by which power
-of what is left the price changes; ``MOST_PRICE``: no run is worth more; ``WEIGHT_NOW``: what a match point of the current
-key counts for; ``BIRTH_TOKENS``: what may be spent on births that are run-steps; ``ADAPTS``: how much of the way the
-price goes per event; ``KEEPS_ALL``: a price below which all is kept; ``MOST_RUNS``: -1 for none; ``AUDIT``: which coins,
-of 2**31, are protected; the parts of the arena by where they begin; ``BY_GROUP``: whether groups cover each other: then
-``LATEST`` has the latest start of a kept run of each, unless that is ``UNKNOWN``, and ``COVERS_OF_GROUP`` says where
-the covers of each begin; ``STAMP``: of the features by which groups are told apart; ``WORTH``: how often runs were
-scored anew; ``REFUSED``: tick at which a run was shed last; ``BEGUN``: tick of the first event; ``UNTESTED``: tests
-left out; ``BROKEN``: protected runs shed for the bound; ``SAMPLE``: at which events, by coins of 2**31, tests are
-written down, and ``SAMPLE_SHARES`` per pool at which those that bring a run there; ``SAMPLED``: words written so far;
-``TREES``: those of the context, 0: none, and ``CONTEXT_NOW``: what they say of the current event;
-``FLAG``: which column behind the mark says whether a run is dominated, -1: none; ``AGAIN``: whether events are run
-once more, each at the price that is given with it; ``LOOKS``: of each pool, see ``LOOK_WORDS``; ``BORN_IN`` and
-``BORN_FROM``: the pool of the run that the current event began as a run-step, -1: none, and the first place that it may
-have there; ``POOLS_NOTED``: how many pools there are; ``LOST_KINDS``: per pool and register whether it holds numbers,
-see ``note_run_lost``."""
+``AUDIT_TOKENS`` for runs that are only followed to estimate recall (below 0: lent by the others, so that the price
+does not rise while there is an audit); ``PASSES``: those spent on passes; ``RESERVE``: below 0: the price stays as it
+is; ``DOMINATED_SHARE``: what is left of the score of a run that another of its pool dominates; ``ELASTICITY``: by
+which power of what is left the price changes; ``MOST_PRICE``: no run is worth more; ``WEIGHT_NOW``: what a match point
+of the current key counts for; ``BIRTH_TOKENS``: what may be spent on births that are run-steps; ``ADAPTS``: how much
+of the way the price goes per event; ``KEEPS_ALL``: a price below which all is kept; ``MOST_RUNS``: -1 for none;
+``AUDIT``: which coins, of 2**31, are protected; the parts of the arena by where they begin; ``BY_GROUP``: whether
+groups cover each other: then ``LATEST`` has the latest start of a kept run of each, unless that is ``UNKNOWN``, and
+``COVERS_OF_GROUP`` says where the covers of each begin; ``STAMP``: of the features by which groups are told apart;
+``WORTH``: how often runs were scored anew; ``REFUSED``: tick at which a run was shed last; ``BEGUN``: tick of the
+first event; ``UNTESTED``: tests left out; ``BROKEN``: protected runs shed for the bound; ``SAMPLE``: at which events,
+by coins of 2**31, tests are written down, and ``SAMPLE_SHARES`` per pool at which those that bring a run there;
+``SAMPLED``: words written so far; ``TREES``: those of the context, 0: none, and ``CONTEXT_NOW``: what they say of the
+current event; ``FLAG``: which column behind the mark says whether a run is dominated, -1: none; ``AGAIN``: whether
+events are run once more, each at the price that is given with it; ``LOOKS``: of each pool, see ``LOOK_WORDS``;
+``BORN_IN`` and ``BORN_FROM``: the pool of the run that the current event began as a run-step, -1: none, and the first
+place that it may have there; ``POOLS_NOTED``: how many pools there are; ``LOST_KINDS``: per pool and register whether
+it holds numbers, see ``note_run_lost``."""
 LOOK_WORDS = 4
 """Of a pool: how many more times children stand for nobody there, how many times between two looks; runs that were gone
 through of late, those looked at with more weight; and how many of them went."""
