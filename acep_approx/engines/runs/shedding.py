@@ -361,8 +361,11 @@ class Shedding:
         self.floats[kernel.MOST_PRICE] *= highest
 
     def take_back(self) -> None:
-        """What is left of earlier grants may no longer be spent."""
-        self.grant(-self.unused)
+        """What is left of earlier grants may no longer be spent: by tests, by passes, or by the audit."""
+        left = self.tokens + self.pass_tokens + self.audit_tokens
+        if left > 0:
+            self.granted -= left
+            self.tokens = self.pass_tokens = self.audit_tokens = 0.0
 
     @contextmanager
     def unpaid(self) -> Iterator[None]:
