@@ -188,7 +188,7 @@ MUTANTS: dict[Mutant, tuple[int, ...]] = {
     choosing_is_certain: (22, 40),
     shadows_end_early: (273,),
     nothing_is_missed: (2, 59),
-    lost_runs_lead_nowhere: (2, 59),
+    lost_runs_lead_nowhere: (89,),
     windows_close_at_once: (146, 225),
     conditions_are_asked_of_what_stands_here: (61, 89),
 }
