@@ -356,8 +356,8 @@ class Shedding:
         self.floats[kernel.MOST_PRICE] *= highest
 
     def take_back(self) -> None:
-        """What is left of earlier grants may no longer be spent."""
-        self.grant(-self.unused)
+        """What is left of earlier grants for tests may no longer be spent; others may have become tests meanwhile."""
+        self.hand_over(self.left)
 
     @contextmanager
     def unpaid(self) -> Iterator[None]:
