@@ -41,7 +41,7 @@ def pushed(matcher: BudgetedMatcher, table: pa.Table, size: int = 500) -> list[p
 
 
 @pytest.mark.parametrize("output", ["matches", "points", "counts"])
-@pytest.mark.parametrize("budget", ["10%", "20 steps/event", "60 runs"])
+@pytest.mark.parametrize("budget", ["10%", "4 steps/event", "60 runs"])
 def test_batches_find_what_one_run_does(budget: str, output: str) -> None:
     """The same stream as one batch is the same run; in batches it finds true matches, inside the bound."""
     table, how = stream(2), {"history": known(), "seed": 4}
@@ -64,7 +64,7 @@ def test_batches_find_what_one_run_does(budget: str, output: str) -> None:
     assert parts.record().work <= parts.record().allowed
 
 
-@pytest.mark.parametrize("budget", ["50%", "20 steps/event", "60 runs"])
+@pytest.mark.parametrize("budget", ["50%", "4 steps/event", "60 runs"])
 def test_saved_and_taken_up_it_goes_on_and_knows_what_it_did(budget: str) -> None:
     table, how = stream(3), {"history": known(), "seed": 4, "audit": 0.5}
     whole, first = (query().matcher(budget=budget, **how) for _ in range(2))

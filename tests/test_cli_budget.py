@@ -167,7 +167,7 @@ def test_all_of_the_work_is_the_exact_answer():
 
 
 def test_all_matches_at_the_points_found_are_listed():
-    options = ["--budget", "2 steps/event", "--history", "history", "--format", "csv"]
+    options = ["--budget", "1 steps/event", "--history", "history", "--format", "csv"]
     some = acep("run", QUERY, "now.csv", *options, "-q").stdout.splitlines()
     result = acep("run", QUERY, "now.csv", *options, "--expand")
     exact = acep("run", QUERY, "now.csv", "--format", "csv", "--quiet").stdout.splitlines()

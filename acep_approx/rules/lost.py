@@ -80,8 +80,9 @@ def sum_of(node: Any) -> Sum | None:
     Examples
     --------
     >>> twice = Binary("*", Constant(2), Own(Constant(5)))
-    >>> sum_of(Binary("-", twice, Constant(3)))
-    Sum(shift=-3.0, register=None, factor=0.0, own=Constant(value=5), times=2.0)
+    >>> found = sum_of(Binary("-", twice, Constant(3)))
+    >>> found.own, found.times, found.shift
+    (Constant(value=5), 2.0, -3.0)
     """
     match node:
         case Constant(value=int() | float() as value) if not isinstance(value, bool):
