@@ -223,6 +223,8 @@ class BudgetedSet:
         from acep_approx.planning.explain import section
         from acep_approx.shedding.foreseen import of_engines
 
+        for name in spending.keys() - set(SPENDING):
+            raise TypeError(f"explain() got an unexpected keyword argument {name!r}")
         made = new_purse({"budget": budget, **spending})
         assert made is not None, "there is a budget"
         purse, graph = made(), self._running.graph

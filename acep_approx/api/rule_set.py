@@ -573,6 +573,8 @@ class RuleSet(TunableRules):
         from acep_approx.rules.explain import explain
 
         spends = spending_of(self._program, budget, spending)
+        for name in spending:
+            raise TypeError(f"explain() got an unexpected keyword argument {name!r}")
         return "\n".join([explain(self._program), *([] if spends is None else spends.explained(self._program))])
 
     @checked

@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     from acep_approx.training.history_graph import HistoryGraph
 
 
+SPENDING = ("history", "policy", "audit", "seed", "learn", "full_work", "horizon")
+"""Arguments that say how a budget is spent."""
+
+
 class TunableQuery(CompiledQuery):
     """A compiled query that can learn from past events, and be tuned on them."""
 
@@ -76,6 +80,8 @@ class TunableQuery(CompiledQuery):
         from acep_approx.planning.explain import section
         from acep_approx.shedding.foreseen import of_query
 
+        for name in spending.keys() - set(SPENDING):
+            raise TypeError(f"explain() got an unexpected keyword argument {name!r}")
         how = {"history": None, "policy": None, "learns": spending.pop("learn", False), **spending}
         load = load_of(self, budget, **how)
         lines = of_query(load, load.plan_of(self.plan), points=output == "points")

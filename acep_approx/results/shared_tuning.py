@@ -260,9 +260,12 @@ def parsed(budgets: Sequence[str | float | Budget] | None) -> tuple[Budget, ...]
     Raises
     ------
     UsageError
-        ``ACEP-U043``: one of time, of which two runs may find different matches.
+        ``ACEP-U043``: one of time, of which two runs may find different matches; ``ACEP-U030``: there is none.
     """
     found = PROMISED if budgets is None else tuple(map(Budget.parse, budgets))
+    if not found:
+        hint = "name some, such as 10%,20%, or leave budgets out"
+        raise UsageError("there is no budget to try", code="ACEP-U030", hint=hint)
     for budget in found:
         refuse_clock(budget)
     return found

@@ -309,7 +309,7 @@ class ExactEnds:
         """Try as many of the open ends as there are run-steps for, drawn at random; then forget old events."""
         kept = Kept.joined(self._parts)
         ends = np.flatnonzero(kept.is_open)
-        dice = np.random.default_rng((self._seed, self._seen))
+        dice = np.random.default_rng((self._seed % 2**64, self._seen))  # seeds may be below 0
         ends = dice.permutation(ends)
         tried = missed = given_up = 0
         for some in self._portions(kept, ends):
