@@ -1,6 +1,6 @@
-"""How many random cases a test takes: a sixteenth, always the same; with ``ACEP_CASES=full`` all of them, and new ones.
+"""How many random cases a test takes: a twenty-fourth, always the same; all, and new ones, with ``ACEP_CASES=full``.
 
-What a sixteenth is too few for, the mutants tell: ``test_mutants.py`` and ``test_runs_mutants.py``.
+What a twenty-fourth is too few for, the mutants tell: ``test_mutants.py`` and ``test_runs_mutants.py``.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from hypothesis import HealthCheck, Phase, settings
 
 FULL = os.environ.get("ACEP_CASES") == "full"
 LEAST = 10
-"""Cases at least, where a sixteenth would be fewer."""
+"""Cases at least, where a twenty-fourth would be fewer."""
 
 
 def cases(full: int, otherwise: int | None = None) -> int:
-    """How many of a full number of random cases: a sixteenth, or another number that is known to be enough."""
-    return full if FULL else otherwise or min(full, max(full // 16, LEAST))
+    """How many of a full number of random cases: a twenty-fourth, or another number that is known to be enough."""
+    return full if FULL else otherwise or min(full, max(full // 24, LEAST))
 
 
 def examples(full: int, *, shrink: bool = True) -> settings:

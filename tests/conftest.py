@@ -120,6 +120,17 @@ def shares_a_fixture(item: pytest.Item) -> bool:
     return any(one.scope == "module" for some in item._fixtureinfo.name2fixturedefs.values() for one in some)
 
 
+@pytest.fixture(scope="module")
+def one_reading() -> Iterator[None]:
+    """Histories are learned with the first way to read a graph: which way is best, other tests ask.
+
+    To try them all takes most of the time of learning from a short past.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("acep_approx.training.training.FEW_POINTS", sys.maxsize)
+        yield
+
+
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty folder to be in, with a file of events."""

@@ -18,6 +18,8 @@ from tests.cel_runs import found, found_with_a_stop
 from tests.cel_worlds import cel_world
 from tests.command_line import acep
 
+pytestmark = pytest.mark.usefixtures("one_reading")
+
 RISING = "SELECT price_1 AS low, price FROM Stock NEXT{$2.name = $1.name AND $2.price > $1.price + 60} Stock"
 FALLING = "SELECT name, price_1 AS high, price AS low FROM Stock FOLD{$2.name = $.name, $2.price < $.price, } Stock"
 MANY = "SELECT price_1 AS low, price FROM FILTER{price > :p}(Stock) NEXT{$2.price > $1.price + 20} Stock"

@@ -35,6 +35,8 @@ from tests.late_budgets import Case
 from tests.revised_mutants import rewritten
 from tests.revised_small import small
 
+pytestmark = pytest.mark.usefixtures("one_reading")
+
 CHUNKS = 8
 def changed_line(owner: Any, name: str, old: str, new: str) -> Any:
     """A function with one of its lines changed."""

@@ -135,8 +135,7 @@ MINE = "print('was run'); MINE = True"
 THEN = "; import history, rl; print(hasattr(history, 'MINE'), hasattr(rl, 'MINE'))"
 
 
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("kind", ["file", "package"])
+@pytest.mark.parametrize(("name", "kind"), [*zip(NAMES, ("file", "package"), strict=True)])
 @pytest.mark.parametrize("how", ["script", "path", "imported before"])
 def test_somebodys_own_file_of_our_name_stays_theirs(name, kind, how, tmp_path):
     """Ours is loaded from its place, theirs is not run; who imports the name gets theirs, before and after."""

@@ -23,6 +23,8 @@ WITHOUT_KEY = "PATTERN SEQ(A a, B b, C c) WHERE b.x > a.x AND c.x > b.x + a.x AN
 LOOP = "PATTERN SEQ(A a, B+ b[], C c) WHERE [k] AND sum(b[].x) + a.y < c.x + c.y WITHIN 200"
 EVENTS = 12_000
 
+pytestmark = pytest.mark.xdist_group("percent")  # one process learns the histories
+
 
 def events(seed: int, *, every: float = 1.0, keys: int = 8, begins: float = 1.0) -> list[dict[str, Any]]:
     """A stream; ``every``: ticks between two events, ``begins``: how often they begin a match, beside others."""
@@ -35,10 +37,11 @@ def events(seed: int, *, every: float = 1.0, keys: int = 8, begins: float = 1.0)
 
 
 @cache
-def learned(text: str) -> tuple[Query, HistoryGraph]:
-    """A query, and a history of the usual stream."""
+def learned(text: str, kinds: int = 0) -> tuple[Query, HistoryGraph]:
+    """A query, and a history of the usual stream (of its begin for the loop, which takes ten times as long)."""
     query = compile_query(text, engine="runs")
-    return query, HistoryGraph(query).fit(events(1))
+    past = with_texts(events(1), kinds) if kinds else events(1)
+    return query, HistoryGraph(query).fit(past[: EVENTS // 3 if text == LOOP else EVENTS])
 
 
 def exact_steps(query: Query, stream: list[dict[str, Any]], merge: str) -> int:
@@ -190,8 +193,7 @@ def test_where_more_runs_are_merged_than_in_the_past_a_share_follows(output: str
 def test_however_the_stream_arrives_the_load_is_the_same(kinds: int, output: str, monkeypatch: pytest.MonkeyPatch):
     """Cut into batches, saved and taken up again in between, with texts that are forgotten on the way."""
     monkeypatch.setattr(event_columns, "MANY_TEXTS", 64)
-    query = compile_query(TEXTS, engine="runs")
-    known = HistoryGraph(query).fit(with_texts(events(1), kinds))
+    query, known = learned(TEXTS, kinds)
     stream, dice = with_texts(events(2, every=0.7), kinds), random.Random(5)
     whole, parts = (query.matcher(budget="20%", history=known, output=output) for _ in range(2))
     expected, found, first = whole.push(stream).to_pylist(), [], 0

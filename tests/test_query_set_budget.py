@@ -24,6 +24,8 @@ TEMPLATES = (
     "PATTERN SEQ(A a, B b, C c) WHERE [k] AND a.x > :p AND b.x <> a.x AND c.x > :q + b.x WITHIN 30",
     "PATTERN SEQ(A a, A b, C c) WHERE a.x = :p AND b.x <> a.x AND c.x <> b.x WITHIN 50",
 )
+
+pytestmark = pytest.mark.usefixtures("one_reading")
 UP = "PATTERN SEQ(A a, A b, C c) WHERE b.x > a.x AND c.x > b.x WITHIN 9 RETURN c.x AS x PUBLISH Up"
 READS = "PATTERN SEQ(Up u, B b, C c) WHERE b.x <> u.x AND c.x <> b.x WITHIN 30"
 BUDGETS = ("1 steps/event", "5 steps/event", "20 steps/event", "90 steps/event")

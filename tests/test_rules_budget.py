@@ -37,8 +37,10 @@ from tests.rule_runs import Way as Exact
 from tests.rule_runs import found_by
 from tests.rule_worlds import RuleWorld, rule_world
 
+pytestmark = pytest.mark.usefixtures("one_reading")
+
 PARTS = 8
-FEW_DOUBTS, FEW_CIRCLES, FEW_LATE, FEW_WORLDS = 120, 56, 24, 32
+FEW_DOUBTS, FEW_CIRCLES, FEW_LATE, FEW_WORLDS = 64, 32, 16, 16
 """Of a default run."""
 
 # --- against brute force ----------------------------------------------------------------------------------------------
@@ -373,7 +375,7 @@ def test_the_bound_holds_at_every_event_over_all_rules(budget: float) -> None:
 
 
 def test_the_same_in_any_split_and_over_restarts() -> None:
-    for seed in range(cases(100, 20)):
+    for seed in range(cases(100, 10)):
         world = doubt_world(seed)
         way = replace(way_of(seed, world), driver="stepping", restarts=frozenset())
         restarted = replace(way, cuts=(7, 20), restarts=frozenset((0, 1)))

@@ -26,7 +26,10 @@ KEYED = "PATTERN SEQ(A a, A b, C c) WHERE [k] AND b.x <> a.x AND c.x >= b.x WITH
 MANY = "PATTERN SEQ(A a, A b, B c) WHERE a.x > :p AND b.x <> a.x AND c.x <> a.x + b.x WITHIN 40"
 BUDGETS = ("10%", "30%", "4 steps/event", "25 runs")
 HEADER = "ts,type,k,x\n"
-pytestmark = pytest.mark.filterwarnings("ignore::acep_approx.errors.FewPointsWarning")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::acep_approx.errors.FewPointsWarning"),
+    pytest.mark.usefixtures("one_reading"),
+]
 
 
 def filled(desk: QuerySet) -> QuerySet:

@@ -17,7 +17,10 @@ from experiments.shedding.set_programs import ALIKE, BY_ENGINE, BY_QUERY, OTHERS
 from experiments.shedding.set_workloads import GENERATED, PROGRAMS, load_set
 from experiments.shedding.workloads import Workload, ds2
 
-pytestmark = pytest.mark.filterwarnings("ignore::acep_approx.errors.FewPointsWarning")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::acep_approx.errors.FewPointsWarning"),
+    pytest.mark.usefixtures("one_reading"),
+]
 
 
 @pytest.fixture(scope="module")

@@ -37,6 +37,8 @@ from tests.cases import cases
 from tests.html_pages import Page, svgs
 from tests.shed_equations import check, stream
 
+pytestmark = pytest.mark.usefixtures("one_reading")
+
 Logged = list[Any]
 RISING = "PATTERN SEQ(A a, B b, C c) WHERE [k] AND b.x > a.x AND c.x > b.x WITHIN 60"
 OTHERS = "PATTERN SEQ(A a, B b, C c) WHERE b.x <> a.x AND c.x > b.x WITHIN 40 ERRORS 1"
