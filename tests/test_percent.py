@@ -69,6 +69,17 @@ def test_a_share_is_of_the_exact_run_of_the_same_output(text: str, output: str, 
     assert record.work >= (0.8 * share / 100 * true if lost > EVENTS / 10 else 0)
 
 
+def test_where_runs_come_back_the_law_says_of_the_past_what_its_exact_run_took(monkeypatch: pytest.MonkeyPatch):
+    """There, what is tested hangs on how events come: a law of short stretches would be too low."""
+    query, known = learned(LOOP)
+    monkeypatch.setattr(Correction, "end_block", lambda *_: None)
+    some = query.match_within(events(1), "50%", history=known)
+    some.counts()
+    full = some.record().full_work
+    assert full is not None
+    assert full * EVENTS == pytest.approx(exact_steps(query, events(1), LISTED), rel=0.01)
+
+
 @pytest.mark.parametrize("change", [{"every": 0.5}, {"every": 2.0}, {"keys": 3}, {"begins": 3.0}, {"begins": 0.3}])
 def test_a_share_follows_the_present_load(change: dict[str, float]):
     """Where the load has risen tenfold, or fallen, the past says nothing of it; the events do."""

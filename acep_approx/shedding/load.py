@@ -201,7 +201,7 @@ MOST_RUNS = 2**40
 RESERVE_SHARE = 0.01
 """Share of what was granted so far that is held back for times of higher load."""
 RESERVE_EVENTS = 256
-LEAST_RESERVE, LEAST_PART = 256.0, 1 / 32
+LEAST_RESERVE, LEAST_PART = 256.0, 1 / 64
 """Run-steps, or that part of what was granted so far, if it is less: where little is granted for an event, it is tested
 with more runs than many events are granted for."""
 EPOCH_WINDOWS = 4
@@ -281,7 +281,7 @@ def reserve_for(rate: float, granted: float = math.inf) -> float:
     Examples
     --------
     >>> reserve_for(10.0), reserve_for(0.1), reserve_for(0.1, granted=2000)
-    (2560.0, 256.0, 62.5)
+    (2560.0, 256.0, 31.25)
     """
     return max(RESERVE_EVENTS * rate, min(LEAST_RESERVE, LEAST_PART * granted))
 
