@@ -322,7 +322,7 @@ def test_who_begins_with_which_part_of_a_budget_is_said(tmp_path: Path) -> None:
     assert "wide: weight 3, no history" in of_budget(desk().explain("5 steps/event"))
     rules = compile_rules(RULES)
     said = of_budget(rules.explain("9 steps/event"))
-    assert said[-5:-3] == ["rise: weight 1.8, no history", "few: weight 3, no history"]
+    assert said[-5:-3] == ["rise: weight 3.4, no history", "few: weight 3, no history"]
     assert said[-1] == "these count for more, as others read what they write: rise"
 
 
@@ -333,6 +333,7 @@ def test_the_command_says_how_a_budget_is_shared(tmp_path: Path) -> None:
     of_set = acep("explain", "--queries", str(tmp_path), "--budget", "9 runs").stdout
     assert "1 engine shares it, and begins with" in of_set
     (tmp_path / "rules.txt").write_text(RULES)
-    assert "rise: weight 1.8, no history" in acep("explain", str(tmp_path / "rules.txt"), "--budget", "9 steps/event").stdout
+    of_rules = acep("explain", str(tmp_path / "rules.txt"), "--budget", "9 steps/event").stdout
+    assert "rise: weight 3.4, no history" in of_rules
     assert "ACEP-U040" in acep("explain", WIDE, "--seed", "1", code=2).stderr
     assert "ACEP-U064" in acep("explain", WIDE, "--budget", "9 runs", "--format", "dot", code=2).stderr

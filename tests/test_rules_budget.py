@@ -7,7 +7,6 @@ from contextlib import AbstractContextManager, ExitStack
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
 
@@ -17,7 +16,6 @@ import pytest
 
 from acep_approx import RuleHistory, RuleSet, compile_rules
 from acep_approx.api.rule_budget import CREDIT
-from acep_approx.budget.budget import Budget
 from acep_approx.errors import DataError, QueryError, UsageError
 from acep_approx.events.roles import infer_roles
 from acep_approx.kernels.rules.doubt import WRITES_IF
@@ -33,8 +31,6 @@ from acep_approx.rules.lost import LostRuns
 from acep_approx.rules.table import TableRows
 from acep_approx.rules.unsure import ALL, Readings, Unsure
 from acep_approx.rules.words import Texts
-from acep_approx.shedding.load import Load
-from acep_approx.shedding.purse import Purse
 from history.errors import HistoryError
 from tests.cases import FULL, cases
 from tests.doubt_worlds import circle_world, doubt_world, late_world, world_by_hand
@@ -437,14 +433,6 @@ def test_rules_that_others_read_are_served_first() -> None:
     assert not any(one.protected for one in alike)
     assert spared[0].work > 1.1 * alike[0].work
     assert spared[2].certain >= alike[2].certain
-
-
-@pytest.mark.parametrize(("granted", "times"), [(200, 1.0), (300, 0.8047), (100, 1.195), (600, 0.5), (0, 1.25)])
-def test_what_was_granted_beyond_the_share_is_made_up_for(granted: int, times: float) -> None:
-    purse = Purse(Load(Budget.parse("20%"), full_work=10.0))
-    work, piece = SimpleNamespace(steps=1000.0), SimpleNamespace(bound=granted)  # 200 run-steps are the share of that
-    account: Any = SimpleNamespace(shedder=SimpleNamespace(exact_work=work), piece=piece, size=10.0)
-    assert purse._times([account]) == times
 
 
 def test_match_points_count_for_those_that_read_what_they_write() -> None:
