@@ -17,13 +17,13 @@ from acep_approx.jit.tiers import cores
 from acep_approx.kernels import best, classes, columns, group, ladders, maximal, order, pairs, watermarks
 from acep_approx.kernels.cells import arclog, chains, count, detect, repeats
 from acep_approx.kernels.cells import enumerate as listing
-from acep_approx.kernels.rules import doubt, lockstep, sweep
+from acep_approx.kernels.rules import doubt, lockstep, lost, sweep
 from acep_approx.kernels.runs import advance, expected, lineage, partial, pools, saved, selection, trace
 
 MODULES = (
     advance, lineage, partial, pools, saved, trace, selection,
     detect, arclog, count, listing, chains, repeats,
-    watermarks, pairs, ladders, lockstep, sweep, maximal, best, doubt, expected,
+    watermarks, pairs, ladders, lockstep, sweep, maximal, best, doubt, lost, expected,
     group, classes, columns, order,
 )  # fmt: skip
 """Where kernels are. What takes longest comes first: it takes two thirds of the time."""

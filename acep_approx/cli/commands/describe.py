@@ -169,11 +169,11 @@ def explain(
             rich_help_panel=OutputOptions.panel,
         ),
     ] = Diagram.TEXT,
+    many: FolderOptions,
     output: Annotated[
         Wanted,
         typer.Option(help="With --budget: what the run is to put out.", rich_help_panel=BudgetOptions.panel),
     ] = Wanted.MATCHES,
-    many: FolderOptions,
     spending: BudgetOptions,
 ) -> None:
     """Show how QUERY will be run: which engine, why, its size, and what would make it cheaper.
