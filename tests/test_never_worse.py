@@ -160,10 +160,10 @@ def test_a_broken_promise_is_an_alarm_and_runs_are_kept_at_random_until_others_a
     assert [alarm.what for alarm in learner.alarms].count("promise") == 1
 
 
-def test_a_history_with_far_too_high_prices_gets_others(
+def test_with_far_too_high_prices_the_budget_is_used(
     monkeypatch: pytest.MonkeyPatch, past: Past
 ) -> None:
-    """A price comes down by itself until the budget is used; what is seen tells sooner how far."""
+    """A price comes down by itself; what is seen tells sooner how far, but of what is learned then less is known."""
     monkeypatch.setattr(shedder, "patience", lambda _: np.inf)  # its promise is not broken
     query, frozen, ours = compile_query(QUERIES[0], engine="runs"), [], []
     for seed in (1, 3, 5):
@@ -173,11 +173,12 @@ def test_a_history_with_far_too_high_prices_gets_others(
         high = known.prices_.price(0.02)
         known.prices_ = Prices((exact, *(replace(one, price=high) for one in others)))
         old, new = (ran(query, now, known, learns=learns) for learns in (False, True))
-        assert min(old.record().work, new.record().work) > 0.75 * old.record().allowed
+        assert old.record().work > 0.6 * old.record().allowed
+        assert new.record().work > 0.9 * new.record().allowed
         assert learner_of(new).known is not None
         frozen.append(old.points().num_rows)
         ours.append(new.points().num_rows)
-    assert np.sum(ours) > np.sum(frozen)  # chance has a part in each
+    assert np.sum(ours) > 0.8 * np.sum(frozen)
 
 
 def test_what_is_refreshed_while_a_history_ranks_finds_as_much_as_the_history(past: Past) -> None:
