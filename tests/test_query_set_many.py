@@ -253,7 +253,7 @@ def test_an_idle_query_of_a_template_costs_little(way: str) -> None:
         return size
 
     held(10)
-    assert (held(2_000) - held(10)) / 2_000 < 400
+    assert (held(700) - held(10)) / 700 < 400
 
 
 def test_numbers_are_found_among_those_that_are_gone() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from random import Random
 from typing import Any
 
@@ -62,6 +63,7 @@ def test_early_results_of_a_budget_are_held_against_the_exact_matcher() -> None:
 @pytest.mark.slow
 def test_the_program_prints_its_tables(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr(sys, "argv", ["programs", "--quick"])
+    monkeypatch.setattr(programs, "QUICK", replace(programs.QUICK, queries=(20,), events=400))
     programs.main()
     printed = capsys.readouterr().out
     for title in (OURS, "mean (least) lead", "early results", "inside a budget"):

@@ -16,7 +16,7 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +50,10 @@ class Asked:
         if self.out is not None:
             with self.out.open("a", encoding="utf-8") as lines:
                 lines.writelines(json.dumps({"part": part} | asdict(one)) + "\n" for one in results)
+
+
+QUICK = Asked((GENERATED,), (60,), 1_200, quick=True)
+"""What ``--quick`` asks for."""
 
 
 # --- sets ---------------------------------------------------------------------------------------------------
@@ -165,7 +169,7 @@ def main() -> None:
     streams, queries = tuple(given.streams.split(",")), tuple(map(int, given.queries.split(",")))
     asked = Asked(streams, queries, given.events, out=given.out)
     if given.quick:
-        asked = Asked((GENERATED,), (60,), 1_200, quick=True, out=given.out)
+        asked = replace(QUICK, out=given.out)
     console = Console(width=160)
     for part in given.only.split(","):
         for table in PARTS[part](asked):
