@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, wraps
 from numbers import Integral, Real
@@ -76,6 +76,21 @@ def check_fields(made: Any) -> None:
     """Refuse fields of a dataclass that have other types than its annotations say (``ACEP-U053``)."""
     for name, field in made.__dataclass_fields__.items():
         _expect(name, getattr(made, name), field.type)
+
+
+def refuse_unknown(call: str, given: Iterable[str], known: Container[str] = ()) -> None:
+    """Refuse named arguments that a call does not know, as Python does.
+
+    Examples
+    --------
+    >>> refuse_unknown("explain", ["seed"], ("seed", "audit"))
+    >>> refuse_unknown("explain", ["sed"], ("seed", "audit"))
+    Traceback (most recent call last):
+    TypeError: explain() got an unexpected keyword argument 'sed'
+    """
+    for name in given:
+        if name not in known:
+            raise TypeError(f"{call}() got an unexpected keyword argument {name!r}")
 
 
 @dataclass(frozen=True)

@@ -32,7 +32,7 @@ STANDS = Piece(tick=0, events=1000, work=1000, bound=1000, live=0, price=0.0, sh
 
 @pytest.mark.parametrize("seed", range(cases(200, 6)))
 def test_pairs_that_an_engine_does_not_get_are_measured_as_all_are(seed: int) -> None:
-    """Those that meet no run and begin none; oracle: one after the other, as the page on budgets says it."""
+    """Such pairs meet no run and begin none. The oracle takes all pairs one by one, as the page on budgets says."""
     dice, keys = Random(seed), 5
     slot = np.sort([dice.randrange(keys) for _ in range(40)]).astype(np.int64)
     tick = np.array([dice.randrange(100) for _ in slot], np.int64)

@@ -252,7 +252,7 @@ def test_conditions_as_tests() -> None:
         assert registers is not None
         for step in registers.steps:
             for check in step.checks:
-                test = lost.test_of(check)
+                test = lost.comparison_of(check)
                 yield ("none", 0, 0, 0, 0) if test is None else (
                     test.register.variable, test.how, test.factor, test.shift, test.times)  # fmt: skip
 

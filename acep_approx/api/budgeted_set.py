@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from acep_approx.arguments import checked
+from acep_approx.arguments import checked, refuse_unknown
 from acep_approx.budget.budget import Budget, refuse_without
 from acep_approx.errors import UsageError, expect
 
@@ -223,8 +223,7 @@ class BudgetedSet:
         from acep_approx.planning.explain import section
         from acep_approx.shedding.foreseen import of_engines
 
-        for name in spending.keys() - set(SPENDING):
-            raise TypeError(f"explain() got an unexpected keyword argument {name!r}")
+        refuse_unknown("explain", spending, SPENDING)
         made = new_purse({"budget": budget, **spending})
         assert made is not None, "there is a budget"
         purse, graph = made(), self._running.graph

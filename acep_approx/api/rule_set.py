@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from acep_approx.api.rule_budget import SpendingRun, spending_of, taken_up
 from acep_approx.api.rule_history import TunableRules
-from acep_approx.arguments import LATENESS, Refusals, checked
+from acep_approx.arguments import LATENESS, Refusals, checked, refuse_unknown
 from acep_approx.budget.budget import Budget
 from acep_approx.diagrams.fragments import never_raises
 from acep_approx.errors import AcepError, UsageError, expect
@@ -573,8 +573,7 @@ class RuleSet(TunableRules):
         from acep_approx.rules.explain import explain
 
         spends = spending_of(self._program, budget, spending)
-        for name in spending:
-            raise TypeError(f"explain() got an unexpected keyword argument {name!r}")
+        refuse_unknown("explain", spending)
         return "\n".join([explain(self._program), *([] if spends is None else spends.explained(self._program))])
 
     @checked

@@ -7,7 +7,7 @@ from numbers import Integral
 from types import NoneType
 from typing import TYPE_CHECKING, Any, Literal
 
-from acep_approx.arguments import checked
+from acep_approx.arguments import checked, refuse_unknown
 from acep_approx.budget.budget import refuse_without
 from acep_approx.errors import UsageError, expect
 from acep_approx.matching.outputs.kinds import STREAMED
@@ -80,8 +80,7 @@ class TunableQuery(CompiledQuery):
         from acep_approx.planning.explain import section
         from acep_approx.shedding.foreseen import of_query
 
-        for name in spending.keys() - set(SPENDING):
-            raise TypeError(f"explain() got an unexpected keyword argument {name!r}")
+        refuse_unknown("explain", spending, SPENDING)
         how = {"history": None, "policy": None, "learns": spending.pop("learn", False), **spending}
         load = load_of(self, budget, **how)
         lines = of_query(load, load.plan_of(self.plan), points=output == "points")

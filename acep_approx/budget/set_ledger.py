@@ -149,9 +149,9 @@ class SharedRecord(SpentRecord):
             share = getattr(known, which) if is_told else None
             if share is None and part.piece.shed == 0:
                 share = 1.0
-            if share == 0 and part.piece.points and which == "low":
-                return 0.0
-            if share is None or (share == 0 and part.piece.points):
+            if share == 0 and part.piece.points:  # as many as you like may be missed
+                return 0.0 if which == "low" else None
+            if share is None:
                 return None
             total += part.piece.points / share if part.piece.points else 0.0
         found = sum(part.piece.points for part in self.parts)

@@ -161,13 +161,10 @@ class Folder:
         for first, *others in told:
             show_error(f"{first.where}: {first.error}")
             if others:
-                say(f"  {amount(len(others), 'more query')} of this file {_have(len(others))} the same error")
+                have = "has" if len(others) == 1 else "have"
+                say(f"  {amount(len(others), 'more query')} of this file {have} the same error")
         if left := len(new) - sum(map(len, told)):
             say(f"and {left:,} others")
-
-
-def _have(number: int) -> str:
-    return "has" if number == 1 else "have"
 
 
 def split_texts(whole: str) -> Iterator[tuple[int, str]]:

@@ -41,8 +41,6 @@ from acep_approx.rules.program import Program
 from acep_approx.rules.unsure import Readings, Unsure, is_of
 
 NO_ROWS = np.zeros(0, np.int64)
-LETTERS = (1 << 63) - 1
-"""Those that fit into a word."""
 ALWAYS = -1
 """In the place of a window: what was lost once may always be missed."""
 
@@ -214,14 +212,13 @@ class Watch:
         leads = unsure if self._window == ALWAYS or self.rule.is_late else some.leads & (slots >= 0)
         is_open = np.zeros(len(batch), np.bool_)
         ticks = np.require(batch.ticks, requirements="W")
-        letters = np.array([mask & LETTERS for mask in self.pipeline.preparer.classes], np.int64)[classes]
-        ends = np.zeros(len(batch), np.bool_)
-        if self._window != ALWAYS:
-            ends = (letters & self.rule.ending_letters & LETTERS != 0) & ~unsure
-            ends &= letters & self.rule.later_letters & LETTERS == 0  # what it leads on goes on
+        masks, ends = self.pipeline.preparer.classes, np.zeros(len(batch), np.bool_)
+        if self.rule.ending_letters and self._window != ALWAYS:
+            ending, later = self.rule.ending_letters, self.rule.later_letters  # what it leads on goes on
+            ends = np.array([bool(mask & ending) and not mask & later for mask in masks])[classes] & ~unsure
         follow(Seen(slots, ticks, rows, lost, leads, ends), self._window, NEVER, self._shadow, self._first, is_open)
         if self._lost_runs is not None and told is not None:
-            is_open = self._lost_runs.follow(batch, slots, letters, told, leads, ends)
+            is_open = self._lost_runs.follow(batch, slots, np.array(masks, np.int64)[classes], told, leads, ends)
         is_open |= unsure
         self._open, self._slots, self._last = (rows, is_open), slots, some
         at = np.flatnonzero(leads)

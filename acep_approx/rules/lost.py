@@ -69,9 +69,8 @@ class Sum:
         """The sum; None where it has two registers, or two values of the event."""
         if (self.register and other.register) or (self.own and other.own):
             return None
-        own, register = (self, other) if self.own else (other, self), (self, other) if self.register else (other, self)
-        shift = self.shift + other.shift
-        return Sum(shift, register[0].register, register[0].factor, own[0].own, own[0].times)
+        held, asked = self if self.register else other, self if self.own else other
+        return Sum(self.shift + other.shift, held.register, held.factor, asked.own, asked.times)
 
 
 def sum_of(node: Any) -> Sum | None:
@@ -108,7 +107,7 @@ def _together(op: str, one: Sum, other: Sum) -> Sum | None:
 
 
 @dataclass(frozen=True)
-class Test:
+class Comparison:
     """``factor * register + shift`` is compared with ``times`` a value of the event."""
 
     register: Register
@@ -119,15 +118,15 @@ class Test:
     times: float
 
 
-def test_of(check: Any) -> Test | None:
-    """A condition as a test; None where it cannot be one."""
+def comparison_of(check: Any) -> Comparison | None:
+    """A condition as a comparison; None where it cannot be one."""
     if not isinstance(check, Binary) or check.op not in HOW:
         return None
     left, right = sum_of(check.left), sum_of(check.right)
     both = None if left is None or right is None else left.plus(right.scaled(-1.0))
     if both is None or both.register is None or both.own is None or not both.factor or not both.times:
         return None
-    return Test(both.register, HOW[check.op], both.factor, both.shift, both.own, -both.times)
+    return Comparison(both.register, HOW[check.op], both.factor, both.shift, both.own, -both.times)
 
 
 class Steps:
@@ -150,7 +149,7 @@ class Steps:
         first: list[int] = []
         flat: list[tuple[int, int, int]] = []  # letter, target, whether matches end there
         moves: list[int] = []
-        tests: list[list[Test]] = []
+        tests: list[list[Comparison]] = []
         sources: list[int] = []
         for source, (state, errors) in enumerate(automaton.places):
             first.append(len(flat))
@@ -202,8 +201,8 @@ class Steps:
                 found[number] = OWN - self._value(after.value)
         return found
 
-    def _tests(self, step: Step, source: int) -> list[Test]:
-        found = map(test_of, step.checks)
+    def _tests(self, step: Step, source: int) -> list[Comparison]:
+        found = map(comparison_of, step.checks)
         return [test for test in found if test is not None and self._holds_number(source, test.register)]
 
     def values_of(self, batch: StreamBatch) -> Floats:

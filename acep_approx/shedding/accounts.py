@@ -19,12 +19,12 @@ from acep_approx.shedding.shedder import Shedder
 from acep_approx.training.histories import told
 
 PAST_EVENTS = 512
-"""Events that what the past took of an event counts for, beside what those so far are told to take."""
+"""As many events the work of the past counts for, beside the work of the events so far."""
 BELIEVED = 8.0
-"""Match points that the past counts for, beside those that were found."""
+"""As many match points the past counts for, beside those that were found."""
 TIMES, CHANCE, LEAST_EXPECTED, MOST = 3.0, 6.0, 0.05, 100.0
-"""From so many times what was expected, and some by chance, on the past is not believed; the least to expect, and how
-many times that may have been found."""
+"""The past is not believed where so many times as much was found as expected, and so many match points more, which may
+be chance. Then at least so much was expected, and at most so many times that was found."""
 BINS, GRID, LEAST_SHARE = 2, 96, 1e-6
 """Bins of weights for each time that they double; and how often, and how far down, a past is looked up."""
 SOME, LEAST_TIMES = 0.02, 0.25
@@ -80,10 +80,25 @@ class Account:
         return pieces[-1] if pieces else None
 
     @property
+    def _so_far(self) -> float | None:
+        """Run-steps per event of the exact run, by the events so far alone; None where these do not tell."""
+        if self.shedder.exact_work is None or self.piece is None:
+            return None
+        return self.shedder.full_work() or 0.0
+
+    @property
     def present(self) -> float:
         """Run-steps per event of the exact run, by the events so far alone if these tell."""
-        tells = self.shedder.exact_work is not None and self.piece is not None
-        return self.size if not tells else self.shedder.full_work() or 0.0
+        so_far = self._so_far
+        return self.size if so_far is None else so_far
+
+    @property
+    def expected(self) -> float | None:
+        """Run-steps per event of the exact run, by the past and the events so far; in numbers that no split changes."""
+        known, so_far, piece = replace(self.shedder.load, full_work=None).steps_per_event, self._so_far, self.piece
+        if so_far is not None and piece is not None:
+            known = (PAST_EVENTS * (known or 0.0) + piece.events * so_far) / (PAST_EVENTS + piece.events)
+        return None if known is None else float(f"{known:.6g}")
 
     def marginal(self, share: float) -> float:
         """Match points that one more run-step finds at a share of its exact run, by weight."""
@@ -133,12 +148,3 @@ class Account:
             return min(piece.points / max(expected, LEAST_EXPECTED), MOST)
         times = (piece.points + BELIEVED) / (expected + BELIEVED)
         return times if times > 1 else max(math.sqrt(times), LEAST_TIMES) if share > SOME else 1.0
-
-
-def present_work(shedder: Shedder) -> float | None:
-    """Run-steps per event of the exact run, by the past and the events so far; in numbers that no split changes."""
-    known = replace(shedder.load, full_work=None).steps_per_event
-    if shedder.exact_work is not None and shedder.metrics.pieces:
-        events, present, past = shedder.metrics.pieces[-1].events, shedder.full_work() or 0.0, known or 0.0
-        known = (PAST_EVENTS * past + events * present) / (PAST_EVENTS + events)
-    return None if known is None else float(f"{known:.6g}")

@@ -13,9 +13,10 @@ from acep_approx.planning.planner import Plan
 from acep_approx.shedding.accounts import Account
 from acep_approx.shedding.load import Load
 from acep_approx.shedding.purse import Purse
+from acep_approx.shedding.shedder import Shedder
 
 SHOWN = 10
-"""Engines that are named, those with the largest parts first."""
+"""How many engines are named: those with the largest parts."""
 ONE_PRICE = "while it runs, parts move to where a run-step finds most"
 FOLLOWS = "while it runs, that is told from the events"
 
@@ -79,14 +80,14 @@ def of_engines(purse: Purse, engines: Sequence[Engine], things: str) -> list[str
     load = purse.load
     if load.budget.is_unlimited:
         return ["100%: nothing is shed"]
-    of: dict[int, Engine] = {}
+    of: dict[Shedder, Engine] = {}
     for one in engines:
         shedder = purse.shedder(one.plan, one.known_as, is_of_pairs=one.queries > 0)
         if shedder is None:
             continue
         shedder.load = replace(shedder.load, drops=one.points)
         purse.join(shedder, one.name, one.weight)
-        of[id(shedder)] = one
+        of[shedder] = one
     purse.settle()
     accounts = [*purse.accounts.values()]
     if not accounts:
@@ -135,13 +136,13 @@ def _promised(load: Load, points: bool) -> Iterator[str]:
     yield f"found of the match points of the past, by budget: {some}"
 
 
-def _parts(accounts: Sequence[Account], of: dict[int, Engine], full: float | None, load: Load) -> Iterator[str]:
+def _parts(accounts: Sequence[Account], of: dict[Shedder, Engine], full: float | None, load: Load) -> Iterator[str]:
     """Who begins with which part."""
     whole = math.fsum(one.size * one.part for one in accounts)
     rows = sorted(accounts, key=lambda one: -one.size * one.part)
     yield f"{counted(len(rows), 'engine')} share{'s' * (len(rows) == 1)} it, and begin{'s' * (len(rows) == 1)} with"
     for one in rows[:SHOWN]:
-        mine = of[id(one.shedder)]
+        mine = of[one.shedder]
         words = [f"  {one_line(one.name):.60}"]
         if mine.queries:
             words.append(f"{mine.queries:,} queries of a template, where tries to begin a partial match are work, too")

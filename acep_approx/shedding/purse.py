@@ -23,7 +23,7 @@ from acep_approx.events.stream import EventBatch
 from acep_approx.kernels.runs.scores import LOG_SLOT
 from acep_approx.planning.changed import until
 from acep_approx.ranges import COUNT, TICK, finite, number_in
-from acep_approx.shedding.accounts import Account, present_work
+from acep_approx.shedding.accounts import Account
 from acep_approx.shedding.load import OF_SET, Load, full_work_unknown
 from acep_approx.shedding.metrics import shed_table, windows_of_slots
 from acep_approx.shedding.refreshed import refreshed
@@ -309,9 +309,7 @@ class Purse:
         if len(accounts) > 1 and not self.load.budget.is_unlimited:
             self._know_sizes()
             self._move(accounts, [self._need(one) for one in accounts])
-            share = self._share
-            for _ in range(MORE_STEPS if share is not None and self._all_learned and self._have_histories else 0):
-                self._move(accounts, [_foreseen(one, share) for one in accounts])
+            self._look_ahead(accounts, MORE_STEPS)
             if self._shares_tokens:
                 self._square()
             self._tell()
@@ -350,13 +348,20 @@ class Purse:
 
     def _foresee(self) -> None:
         """Let parts begin where histories say that prices are one; where nobody knows, by weights."""
-        accounts, share = self._in_order(), self._share
+        accounts = self._in_order()
         if not accounts:
             return
         mean = math.fsum(one.weight * one.size for one in accounts) / math.fsum(one.size for one in accounts)
         for one in accounts:
             one.part = one.shedder.part = one.weight / mean
-        for _ in range(STEPS_AHEAD if share is not None and self._all_learned and self._have_histories else 0):
+        self._look_ahead(accounts, STEPS_AHEAD)
+
+    def _look_ahead(self, accounts: Sequence[Account], moves: int) -> None:
+        """Make some moves by what histories say of parts, where all engines have one."""
+        share = self._share
+        if share is None or not (self._all_learned and self._have_histories):
+            return
+        for _ in range(moves):
             self._move(accounts, [_foreseen(one, share) for one in accounts])
 
     @property
@@ -383,7 +388,7 @@ class Purse:
         accounts, given = list(self.accounts.values()), self.load.full_work
         found = [one for one in accounts if one.shedder.load.history is not None]
         for one in found:
-            one.size = max(present_work(one.shedder) or 0.0, LEAST_AMOUNT)
+            one.size = max(one.expected or 0.0, LEAST_AMOUNT)
         others = [one for one in accounts if one.shedder.load.history is None]
         rest = math.fsum(one.size for one in found) / len(found) if found else 1.0
         for one in others:
@@ -630,9 +635,8 @@ def added(pieces: Sequence[Piece]) -> Piece:
     )
 
 
-def _foreseen(one: Account, share: float | None) -> Need:
+def _foreseen(one: Account, share: float) -> Need:
     """What would come of an engine with its part: a price, or less than was granted where it need not shed."""
-    assert share is not None, "then it is known"
     mine = share * one.part
     price = one.marginal(mine) if mine < 1 else 0.0
     return Need(one.size, one.part, 1.0, max(mine, 1.0), price)

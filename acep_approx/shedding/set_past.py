@@ -24,7 +24,6 @@ from acep_approx.events.stream import EventBatch
 from acep_approx.matching.execution import Execution
 from acep_approx.matching.outputs.kinds import POINTS
 from acep_approx.matching.shared_load import PairsShown
-from acep_approx.matching.stream_batch import StreamBatch
 from acep_approx.planning.compiled import CompiledQuery
 from acep_approx.shedding.load import Load
 from acep_approx.shedding.purse import Purse
@@ -71,21 +70,18 @@ class Recorder(Shedder):
         super().begin_pairs(events, whose, pairs)
         if pairs is None:
             return
-        self._keep(whose, pairs.events, pairs.columns)
-
-    def _keep(self, whose: Ints, pairs: Grouped, asked: StreamBatch) -> None:
-        whose = np.where(whose < 0, pairs.slot, whose)  # of queries that share their runs
+        whose = np.where(whose < 0, pairs.events.slot, whose)  # of queries that share their runs
         self.pairs += len(whose)
-        self.births += self._births_of(pairs)
+        self.births += self._births_of(pairs.events)
         if not self._names:
             schema, roles = self._columns
             self._names = Execution(self.plan, output=POINTS).bind(schema, roles).columns
         at = np.flatnonzero(mixed(np.int64(1), whose) < self._share)
         places = to_arrow(at)
-        own = {name: asked.column(name) for name in self._names if name != NUMBER}
+        own = {name: pairs.columns.column(name) for name in self._names if name != NUMBER}
         columns = {NUMBER: to_arrow(whose[at])} | {name: column.take(places) for name, column in own.items()}
         self.shown.append(pa.RecordBatch.from_pydict(columns))
-        self._pairs_shown.append(_some(pairs, at))
+        self._pairs_shown.append(_some(pairs.events, at))
         self._kept.append(whose[at])
         if sum(map(len, self._kept)) > MOST_PAIRS:
             self._keep_fewer()

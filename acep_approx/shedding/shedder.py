@@ -406,10 +406,9 @@ class Shedder(Outcome):
         Where that can be told, pairs are granted for by what they take in the exact run, and what the others take is
         shared out among those that the engine gets.
         """
-        shown, granted = self._of_pairs
-        work, size = self.exact_work, len(slot)
-        self._of_pairs = shown + size, granted
+        (shown, granted), work, size = self._of_pairs, self.exact_work, len(slot)
         if work is None:
+            self._of_pairs = shown + size, granted
             return Picked(np.arange(size), np.ones(size))
         sees_all = self.online is not None or self.observer is not None or self.beside.cohort is not None
         at, worth, others = work.pick(slot, tick, cls, None if sees_all else engine)

@@ -24,7 +24,7 @@ from experiments.shedding.heavy import HEAVY, load_heavy
 from experiments.shedding.workloads import Workload, load
 
 NAMES = ("flights-turn", "soccer-press", "ticks-lead", "tweets-spread", "DS1-near", "DS2-sum")
-"""Those with more than a hundred match points among the first events of the half that is measured."""
+"""Workloads with more than a hundred match points among the first events of the half that is measured."""
 BUDGETS = (5, 10, 20)
 SHARE, MOST = 0.05, 2_000
 """Of the events that come late, and by how many events."""

@@ -140,13 +140,13 @@ class WorkMeter:
         """
         self._know_classes()
         self._know_slots(slot)
-        spans = np.ones(len(self._seen.last) * SPAN, np.int64)  # as if all had runs
-        windows, pace = np.zeros(1, np.int64), np.zeros(0)
-        if engine is not None:
+        if engine is None:
+            spans = np.ones(len(self._seen.last) * SPAN, np.int64)  # as if all had runs
+            standing = kernel.Standing(spans, np.zeros(0), np.zeros(1, np.int64), self._begun)
+        else:
             engine.put_away()
-            spans, pace = engine.store.spans, engine.store.pace
             windows = np.array([engine.window]) if engine.windows is None else engine.windows
-        standing = kernel.Standing(spans, pace, windows, self._begun)
+            standing = kernel.Standing(engine.store.spans, engine.store.pace, windows, self._begun)
         counted = np.ascontiguousarray(self._counted.T, np.int64).ravel()
         asked = kernel.Law(np.array(law.factors), np.array(law.powers), counted, self._tests.ravel())
         at, steps = np.empty(len(slot), np.int64), np.empty(len(slot) + 1)

@@ -190,7 +190,7 @@ def _go_on(moves: Moves, coming: Coming, kept: Kept, i: int, step: int, cell: in
 
 @inline
 def _step_on(moves: Moves, coming: Coming, kept: Kept, i: int, next_: Floats, never: int) -> bool:
-    """Let an event take lost runs a step on; whether one of them may complete a match."""
+    """Let an event take lost runs a step on; returns whether one of them may complete a match."""
     is_open, slot, low = False, coming.slot[i], coming.tick[i] - moves.window
     for back in range(moves.places - 1):
         place = moves.places - 1 - back

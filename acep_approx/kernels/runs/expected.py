@@ -13,6 +13,7 @@ from acep_approx.jit.kernel import block_kernel
 from acep_approx.jit.marks import inline
 from acep_approx.kernels.runs.pools import NEVER
 from acep_approx.kernels.runs.saved import SPAN
+from acep_approx.kernels.runs.scores import pace_with
 
 LEAST_LOG = -700.0
 """In the place of the logarithm of 0: a power of it is nothing, and nothing times 0 is a number."""
@@ -88,16 +89,6 @@ def steps_at(law: Law, asked: Asked, seen: Seen, key: int, kind: int) -> float:
     return steps
 
 
-@inline
-def note_pace_of(pace: Floats, key: int, now: int, window: int) -> None:
-    """As ``scores.note_pace``, for an event that the engine does not get."""
-    value, at = 1.0, 2 * key
-    if pace[at + 1] > 0.0:
-        value += pace[at + 1] * math.exp(-max(float(now) - pace[at], 0.0) / (float(window) + 1.0))
-    pace[at] = float(now)
-    pace[at + 1] = value
-
-
 @block_kernel
 def pick_events(
     slot: Ints, tick: Ints, cls: Ints, asked: Asked, seen: Seen, law: Law, keys: Standing, picked: Ints, steps: Floats
@@ -122,7 +113,7 @@ def pick_events(
             steps[many] = mine
             many += 1
         else:
-            note_pace_of(keys.pace, key, now, keys.windows[min(key, len(keys.windows) - 1)])
+            pace_with(keys.pace, key, now, keys.windows[min(key, len(keys.windows) - 1)])
             others += mine
     steps[len(slot)] = others
     return many

@@ -431,16 +431,20 @@ def note_weight(shedding: Arena, event: Event) -> None:
 
 
 @inline
-def note_pace(shedding: Arena, event: Event) -> None:
-    """One more event of a key: what came a window ago counts for a third, as much again ago for a ninth."""
-    pace, at, now = shedding.pace, 2 * event.key, float(event.now)
-    value = 1.0
+def pace_with(pace: Floats, key: int, now: int, window: int) -> float:
+    """The pace of a key after one more event: what came a window ago counts for a third, two ago for a ninth."""
+    value, at = 1.0, 2 * key
     if pace[at + 1] > 0.0:
-        since = max(now - pace[at], 0.0)
-        value += pace[at + 1] * math.exp(-since / (window_at(event) + 1.0))
-    pace[at] = now
+        value += pace[at + 1] * math.exp(-max(float(now) - pace[at], 0.0) / (float(window) + 1.0))
+    pace[at] = float(now)
     pace[at + 1] = value
-    shedding.floats[PACE_NOW] = value
+    return value
+
+
+@inline
+def note_pace(shedding: Arena, event: Event) -> None:
+    """One more event of a key comes, which the engine gets."""
+    shedding.floats[PACE_NOW] = pace_with(shedding.pace, event.key, event.now, window_at(event))
 
 
 @called
