@@ -216,6 +216,7 @@ class Shedding:
         self._write_places(worth, groups, int(starts[-1]))
         self.words[[kernel.EVENT_WORDS, kernel.EVENT_AT]] = columns, self._event_at
         self.words[[kernel.SAMPLE_REGISTERS, kernel.POOLS_NOTED]] = registers, len(tables.pools)
+        self.words[kernel.PAIRS] = tables.options.charges_births
         self.words[kernel.SAMPLE_ENTRY] = kernel_sample.SAMPLE_WORDS + 2 * registers + columns
         self._write_worth(worth)
         self.allow(self.allowance)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -140,7 +140,8 @@ class RunTables:
         automaton = self.automaton
         has_lifetimes = any(step.lifetime != ALWAYS for step in automaton.steps)
         has_checks = any(ignore.checks for ignore in automaton.ignores)
-        keeps_more = self.options is not NO_OPTIONS or bool(automaton.shown) or self.scalars.asks_time
+        has_options = replace(self.options, charges_births=False) != NO_OPTIONS  # births are charged for anyway
+        keeps_more = has_options or bool(automaton.shown) or self.scalars.asks_time
         return keeps_more or bool(self.scalars.calls) or self.is_simultaneous or has_lifetimes or has_checks
 
     # --- pools ----------------------------------------------------------------------------------------------

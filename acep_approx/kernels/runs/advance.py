@@ -18,6 +18,7 @@ from acep_approx.kernels.runs.begin import TESTING, begin_event, event_at
 from acep_approx.kernels.runs.blocks import keep_staying, run_block
 from acep_approx.kernels.runs.ends import ENDING, end_event
 from acep_approx.kernels.runs.few import is_over, run_while_few
+from acep_approx.kernels.runs.idle import pass_idle_pairs
 from acep_approx.kernels.runs.pools import (
     ALIKE,
     BASE,
@@ -38,6 +39,7 @@ from acep_approx.kernels.runs.scores import (
     BIRTH_TOKENS,
     BORN_FROM,
     BORN_IN,
+    PAIRS,
     SAMPLE,
     SAMPLE_ENTRY,
     SAMPLE_NOW,
@@ -263,12 +265,18 @@ def advance(
     """
     status, patience = at.DONE, 0
     while control[at.EVENT] < len(batch.slot) and status == at.DONE:
-        if shedding is None and program.more is None and control[at.PHASE] == 0:
-            if patience == 0:
-                status = run_while_few(control, batch, program, pools, lanes, lineage, keys)
-                patience = PATIENCE
-                continue
-            patience -= 1
+        if program.more is None and control[at.PHASE] == 0:
+            if shedding is not None:
+                if shedding.words[PAIRS]:
+                    pass_idle_pairs(control, batch, program, pools, keys, shedding)
+                    if control[at.EVENT] == len(batch.slot):
+                        break
+            else:
+                if patience == 0:
+                    status = run_while_few(control, batch, program, pools, lanes, lineage, keys)
+                    patience = PATIENCE
+                    continue
+                patience -= 1
         event = event_at(control, batch)
         if control[at.PHASE] == 0:
             status = begin_event(control, batch, program, pools, lineage, keys, shedding, event)

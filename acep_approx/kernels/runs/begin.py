@@ -6,6 +6,7 @@ from acep_approx.arrays import Ints
 from acep_approx.jit.marks import compact, inline
 from acep_approx.kernels.runs import layout as at
 from acep_approx.kernels.runs.ends import drop_all_expired, end_tick_in
+from acep_approx.kernels.runs.idle import begins_none
 from acep_approx.kernels.runs.passes import log_room, make_room
 from acep_approx.kernels.runs.pools import (
     AGE,
@@ -35,7 +36,14 @@ from acep_approx.kernels.runs.pools import (
 from acep_approx.kernels.runs.records import Arena, Batch, Event, Keys, Lineage, Pools, Program
 from acep_approx.kernels.runs.sample import choose_event
 from acep_approx.kernels.runs.saved import load_runs, save_runs, save_words
-from acep_approx.kernels.runs.scores import BORN_IN, TREES, mark_of_event, note_context, note_pace, note_weight
+from acep_approx.kernels.runs.scores import (
+    BORN_IN,
+    CONTEXT_DUE,
+    NORMAL,
+    mark_of_event,
+    note_pace,
+    note_weight,
+)
 from acep_approx.kernels.runs.weighing import find_newest
 
 TESTING = 1
@@ -83,10 +91,10 @@ def begin_shedding(control: Ints, program: Program, pools: Pools, shedding: Aren
     shedding.words[BORN_IN] = -1
     note_pace(shedding, event)
     note_weight(shedding, event)
-    if shedding.words[TREES] > 0:
-        note_context(pools, shedding, event)
+    shedding.words[CONTEXT_DUE] = event.now
     make_room(control, program, pools, shedding, event)
-    pools.words[program.shape[at.NOW_AT] + 1] = mark_of_event(shedding, event)
+    begins = not begins_none(program, event.kind)
+    pools.words[program.shape[at.NOW_AT] + 1] = mark_of_event(shedding, event) if begins else NORMAL
     choose_event(shedding.words, event.id)
 
 

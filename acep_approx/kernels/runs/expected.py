@@ -85,7 +85,12 @@ def steps_at(law: Law, asked: Asked, seen: Seen, key: int, kind: int) -> float:
                 if law.counted[place * asked.variables + variable]:
                     product *= seen.counts[key * asked.variables + variable]
             if product > 0.0:
-                steps += law.factors[place] * float(tests) * math.exp(law.powers[place] * math.log(product))
+                power = law.powers[place]
+                if power == 0.5:
+                    product = math.sqrt(product)
+                elif power != 1.0:
+                    product = math.exp(power * math.log(product))
+                steps += law.factors[place] * float(tests) * product
     return steps
 
 

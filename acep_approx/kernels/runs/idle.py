@@ -6,7 +6,8 @@ from acep_approx.arrays import Ints
 from acep_approx.jit.marks import inline
 from acep_approx.kernels.runs import layout as at
 from acep_approx.kernels.runs.pools import FRESH, IS_STALE, KEPT, LAST_PLACE, POOL, RUNS
-from acep_approx.kernels.runs.records import Batch, Keys, Pools, Program
+from acep_approx.kernels.runs.records import Arena, Batch, Keys, Pools, Program
+from acep_approx.kernels.runs.scores import BIRTH_TOKENS, ON_BIRTHS, PRICE_NOW, RATE, let_spend, pace_with
 
 
 @inline
@@ -29,10 +30,13 @@ def note_guards(program: Program, keys: Keys, key: int, place: int, kind: int) -
 
 @inline
 def begins_none(program: Program, kind: int) -> bool:
-    """Whether no event of class ``kind`` begins a run: the start is the first of the sources, if it is one."""
+    """Whether no event of class ``kind`` begins a run: the start is the first or the last of the sources, if any."""
     tables, shape = program.tables, program.shape
     first, end = tables[shape[at.CLASS_FIRST] + kind], tables[shape[at.CLASS_FIRST] + kind + 1]
-    return bool(first == end or tables[shape[at.SOURCES] + first * at.SOURCE_WORDS + at.SOURCE_POOL] > 0)
+    if first == end:
+        return True
+    pools = shape[at.SOURCES] + at.SOURCE_POOL
+    return bool(tables[pools + first * at.SOURCE_WORDS] > 0 and tables[pools + (end - 1) * at.SOURCE_WORDS] > 0)
 
 
 @inline
@@ -79,5 +83,45 @@ def pass_idle(control: Ints, batch: Batch, program: Program, pools: Pools, keys:
         control[at.STAMP] += e - first
         control[at.HASHED_NOW] = 0
         control[at.HITS_BEFORE] = control[at.HITS]
+        control[at.EXPIRED] = batch.low[e - 1]
+        control[at.EVENT] = e
+
+
+@inline
+def is_idle_pair(program: Program, pools: Pools, kind: int) -> bool:
+    """Whether an event of class ``kind`` begins no run and tests none, and leaves all others where they are."""
+    tables, shape, table = program.tables, program.shape, pools.table
+    for s in range(tables[shape[at.CLASS_FIRST] + kind], tables[shape[at.CLASS_FIRST] + kind + 1]):
+        pool = tables[shape[at.SOURCES] + s * at.SOURCE_WORDS + at.SOURCE_POOL]
+        if pool == 0 or table[pool * POOL + RUNS] > 0:
+            return False
+    for i in range(tables[shape[at.TARGETS_FIRST] + kind], tables[shape[at.TARGETS_FIRST] + kind + 1]):
+        target = shape[at.TARGETS] + at.TARGET_WORDS * i
+        p = tables[target] * POOL
+        stays = tables[target + at.TARGET_STAYS] == at.STAY and tables[target + at.TARGET_GAP] == 0
+        if table[p + IS_STALE] or (table[p + RUNS] > 0 and not stays):
+            return False
+    return True
+
+
+@inline
+def pass_idle_pairs(control: Ints, batch: Batch, program: Program, pools: Pools, keys: Keys, shedding: Arena) -> None:
+    """Go on to the next pair of an event and a query that is of another key, meets a run, or begins one.
+
+    Those that are passed over are granted for, and their key gets its pace. The price waits for the next pair that is
+    not.
+    """
+    first = e = control[at.EVENT]
+    key, end, slot, steps = control[at.SLOT], len(batch.slot), batch.slot, 0.0
+    while e < end and slot[e] == key and is_idle_pair(program, pools, batch.cls[e]):
+        note_guards(program, keys, key, batch.place[e], batch.cls[e])
+        pace_with(shedding.pace, key, batch.tick[e], batch.tick[e] - batch.low[e])
+        shedding.prices[e] = shedding.floats[PRICE_NOW]
+        steps += shedding.stands_for[e]
+        e += 1
+    if e > first:
+        steps *= shedding.floats[RATE]
+        let_spend(shedding.floats, steps)
+        shedding.floats[BIRTH_TOKENS] += ON_BIRTHS * steps
         control[at.EXPIRED] = batch.low[e - 1]
         control[at.EVENT] = e

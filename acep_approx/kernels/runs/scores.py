@@ -106,8 +106,10 @@ from acep_approx.kernels.runs.vm import NULL
     BORN_FROM,
     POOLS_NOTED,
     LOST_KINDS,
+    PAIRS,
+    CONTEXT_DUE,
     EDGE,
-) = range(74)
+) = range(76)
 """The first twenty-three are floating point.
 
 ``RATE``: run-steps granted per event; ``TOKENS``: what is left of them for tests, ``PASS_TOKENS`` for passes,
@@ -128,7 +130,8 @@ current event; ``FLAG``: which column behind the mark says whether a run is domi
 events are run once more, each at the price that is given with it; ``LOOKS``: of each pool, see ``LOOK_WORDS``;
 ``BORN_IN`` and ``BORN_FROM``: the pool of the run that the current event began as a run-step, -1: none, and the first
 place that it may have there; ``POOLS_NOTED``: how many pools there are; ``LOST_KINDS``: per pool and register whether
-it holds numbers, see ``note_run_lost``."""
+it holds numbers, see ``note_run_lost``; ``PAIRS``: whether events come as pairs of an event and a query;
+``CONTEXT_DUE``: the tick of the current event until somebody asks what the trees say of it, then ``NEVER``."""
 LOOK_WORDS = 4
 """Of a pool: how many more times children stand for nobody there, how many times between two looks; runs that were gone
 through of late, those looked at with more weight; and how many of them went."""
@@ -239,6 +242,31 @@ def number_at(pools: Pools, word: int, is_real: int) -> float:
     return math.nan if pools.words[word] == NULL else float(pools.words[word])
 
 
+@called
+def note_context(pools: Pools, shedding: Arena) -> None:
+    """What the trees say of the current event: see ``history.trees``, which evaluates the same trees.
+
+    It is asked for where a run is born: most events bring none.
+    """
+    shed, worth, at, now = shedding.words, shedding.floats, shedding.words[TREES], shedding.words[CONTEXT_DUE]
+    nodes, total = at + TREES_HEADER + shed[at], 0.0
+    for tree in range(shed[at]):
+        node = nodes + NODE * shed[at + TREES_HEADER + tree]
+        while shed[node] >= 0:
+            value, which = worth[PACE_NOW], shed[node]
+            if which == OF_TICK:
+                value = 0.0 if shed[at + 1] == 0 else float(now % shed[at + 1]) / float(shed[at + 1])
+            elif which >= OF_COLUMNS:
+                value = number_at(pools, shed[EVENT_AT] + (which - OF_COLUMNS) // 2, (which - OF_COLUMNS) % 2)
+                if value != value:
+                    value = NO_NUMBER
+            side = 2 if value <= worth[node + 1] else 3
+            node = nodes + NODE * shed[node + side]
+        total += worth[node + 1]
+    worth[CONTEXT_NOW] = total
+    shed[CONTEXT_DUE] = NEVER
+
+
 @inline
 def bucket_of(pools: Pools, shedding: Arena, feature: int, word: int, other: int, key: int) -> int:
     """The bucket of a feature; ``word``: where the register stands, if it is one, and what it is held against."""
@@ -252,6 +280,8 @@ def bucket_of(pools: Pools, shedding: Arena, feature: int, word: int, other: int
         if 0 <= words[word] < many:
             bucket = lookup[first + words[word]]
     else:
+        if kind == CONTEXT and shed[CONTEXT_DUE] > NEVER:
+            note_context(pools, shedding)
         value = worth[CONTEXT_NOW] if kind == CONTEXT else worth[PACE_NOW]
         if kind != PACE and kind != CONTEXT:
             value = number_at(pools, word, kind == REAL or (kind >= AHEAD and kind & FIRST_REAL != 0))
@@ -393,14 +423,20 @@ def give_back(worth: Floats, word: int) -> None:
 
 
 @inline
+def let_spend(worth: Floats, steps: float) -> None:
+    """So many more run-steps may be done."""
+    worth[TOKENS] = min(worth[TOKENS] + (1.0 - ON_PASSES - worth[AUDIT_SHARE]) * steps, worth[MOST_TOKENS])
+    worth[PASS_TOKENS] += ON_PASSES * steps
+    worth[AUDIT_TOKENS] += worth[AUDIT_SHARE] * steps
+    worth[GRANTED] += steps
+
+
+@inline
 def grant(control: Ints, shedding: Arena, event: Event) -> None:
     """A further event: more may be done, also for those of no interest before it; the price follows what is left."""
     shed, worth = shedding.words, shedding.floats
     room, steps = worth[TOKENS], worth[RATE] * shedding.stands_for[event.number]
-    worth[TOKENS] = min(room + (1.0 - ON_PASSES - worth[AUDIT_SHARE]) * steps, worth[MOST_TOKENS])
-    worth[PASS_TOKENS] += ON_PASSES * steps
-    worth[AUDIT_TOKENS] += worth[AUDIT_SHARE] * steps
-    worth[GRANTED] += steps
+    let_spend(worth, steps)
     give_back(worth, PASS_TOKENS)  # few passes were needed
     give_back(worth, AUDIT_TOKENS)  # few runs would have been shed
     most = min(worth[MOST_TOKENS], worth[GRANTED]) / 4.0  # at first there is little that could be held back
@@ -417,7 +453,8 @@ def grant(control: Ints, shedding: Arena, event: Event) -> None:
     worth[BIRTH_TOKENS] = min(worth[BIRTH_TOKENS] + ON_BIRTHS * steps, max(reserve, 1.0))
     ratio = reserve / (max(room, 0.0) + reserve / 16.0)
     if worth[FACTOR] == WAITS:
-        worth[FACTOR] = float(ratio > 1.0 and worth[GRANTED] > steps)  # nothing can be left before the first event
+        is_short = ratio > 1.0 and worth[GRANTED] > steps  # nothing can be left before the first event
+        worth[FACTOR] = 1.0 if is_short else 0.0
     elif worth[PRICE] > 0.0:  # beyond what any run is worth it would take long to come back
         pull = worth[ADAPTS] * pull_of(shedding, event, ratio)
         factor = worth[FACTOR] * (1.0 + pull * min(max(ratio - 1.0, -1.0), 1.0))
@@ -449,27 +486,6 @@ def pace_with(pace: Floats, key: int, now: int, window: int) -> float:
 def note_pace(shedding: Arena, event: Event) -> None:
     """One more event of a key comes, which the engine gets."""
     shedding.floats[PACE_NOW] = pace_with(shedding.pace, event.key, event.now, window_at(event))
-
-
-@called
-def note_context(pools: Pools, shedding: Arena, event: Event) -> None:
-    """What the trees say of the current event: see ``history.trees``, which evaluates the same trees."""
-    shed, worth, at = shedding.words, shedding.floats, shedding.words[TREES]
-    nodes, total = at + TREES_HEADER + shed[at], 0.0
-    for tree in range(shed[at]):
-        node = nodes + NODE * shed[at + TREES_HEADER + tree]
-        while shed[node] >= 0:
-            value, which = worth[PACE_NOW], shed[node]
-            if which == OF_TICK:
-                value = 0.0 if shed[at + 1] == 0 else float(event.now % shed[at + 1]) / float(shed[at + 1])
-            elif which >= OF_COLUMNS:
-                value = number_at(pools, shed[EVENT_AT] + (which - OF_COLUMNS) // 2, (which - OF_COLUMNS) % 2)
-                if value != value:
-                    value = NO_NUMBER
-            side = 2 if value <= worth[node + 1] else 3
-            node = nodes + NODE * shed[node + side]
-        total += worth[node + 1]
-    worth[CONTEXT_NOW] = total
 
 
 @inline
