@@ -37,8 +37,9 @@ if TYPE_CHECKING:
     from acep_approx.planning.planner import Plan
     from acep_approx.training.history_graph import HistoryGraph
 
-FIRST_MOVE, MOST_EVENTS = 64, 1024
-"""Events after which parts move for the first time, and then twice as many each time, up to so many."""
+FIRST_MOVE, OFTEN, PART, MOST_EVENTS = 64, 1024, 4, 8192
+"""Events after which parts move for the first time, and then twice as many each time: up to ``OFTEN``, or a part of all
+so far, if that is more, and never more than ``MOST_EVENTS``. Each move takes about a millisecond for each engine."""
 STEPS_AHEAD = 30
 """Moves that are made before the first event, as far as histories know the prices."""
 LEAST_TIMES, MOST_TIMES = 0.125, 2.0
@@ -131,6 +132,7 @@ class Purse:
         self.accounts: dict[Shedder, Account] = {}
         self._left = self.nothing  # what engines have done that are gone
         self._due, self._next = FIRST_MOVE, FIRST_MOVE
+        self._passed = 0  # events so far
         self._pieces: list[Piece] = []
         self._between, self._since = 1, 0  # events between two pieces that are remembered, and since the last one
         self._is_restored = self._is_changed = self._will_change = False
@@ -298,8 +300,9 @@ class Purse:
     def passed(self, events: int) -> None:
         """So many events have passed: let parts move where it is time."""
         self._due -= events
+        self._passed += events
         if self._due <= 0:
-            self._next = min(2 * self._next, MOST_EVENTS)
+            self._next = min(2 * self._next, max(self._passed // PART, OFTEN), MOST_EVENTS)
             self._due = self._next
             self.move()
 
@@ -572,7 +575,7 @@ class Purse:
     def snapshot(self) -> dict[str, Any]:
         """What must be kept to go on elsewhere, as JSON; parts are in the states of the engines."""
         histories = {one.shedder.known_as: one.history for one in self.accounts.values() if one.history is not None}
-        where = {"left": vars(self._left), "due": [self._due, self._next], "is_changed": self._is_changed}
+        where = {"left": vars(self._left), "due": [self._due, self._next, self._passed], "is_changed": self._is_changed}
         return where | {"histories": histories, "begin": self.begin}
 
     def restore(self, saved: dict[str, Any]) -> None:
@@ -585,7 +588,8 @@ class Purse:
         """
         self._left = Piece(**saved["left"])
         finite("left", *vars(self._left).values())
-        self._due, self._next = (number_in("due", number, 1, COUNT) for number in saved["due"])
+        self._due, self._next = (number_in("due", number, 1, COUNT) for number in saved["due"][:2])
+        self._passed = number_in("due", *saved["due"][2:] or [0], 0, COUNT)  # states of before do not know it
         if saved.get("begin") is not None:  # states of before do not know it
             self.begin = number_in("begin", saved["begin"], -TICK, TICK)
         self._is_restored, self._will_change = True, bool(saved["is_changed"])

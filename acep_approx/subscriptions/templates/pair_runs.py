@@ -44,7 +44,7 @@ from acep_approx.subscriptions.templates.query_table import QueryTable
 from acep_approx.subscriptions.templates.template import Template, asks_parameter
 
 NO_QUERIES = np.zeros(0, np.int64)
-EVENTS_AT_ONCE = 512
+EVENTS_AT_ONCE = 4096
 """Events whose pairs are found at once inside a load budget."""
 SPARSE = 8
 """Keys in a range of so many times their number are sorted; in a narrower one they are counted."""
