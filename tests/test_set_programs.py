@@ -92,7 +92,7 @@ def hot_set() -> SharingOtherwise:
 
 def test_tries_to_begin_do_not_eat_the_budget_of_a_template() -> None:
     """A run that is refused when it begins takes a look: not all is paid before anything is found."""
-    desk, past, now = hot_set(), hot_stream(900, 1), hot_stream(900, 2)
+    desk, past, now = hot_set(), hot_stream(900, 5), hot_stream(900, 6)
     known = desk.train(past)
     exact = desk.match(now).rows
     for budget, least in (("10%", 0.1), ("30%", 0.3)):

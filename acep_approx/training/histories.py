@@ -128,7 +128,8 @@ class Histories:
         """
         expect("the folder of histories", folder, (str, os.PathLike), "the path of a directory")
         if not self._learned:
-            raise UsageError("nothing was learned yet, so nothing can be saved", code="ACEP-U036", hint="learn first")
+            what = "nothing was learned, so nothing can be saved"
+            raise UsageError(what, code="ACEP-U036", hint="learn first, from a past with events that queries ask for")
         home = Path(folder)
         if not _is_there(home) or not all(is_history(one) or one.name == PROMISES for one in home.iterdir()):
             check_free(home)
