@@ -417,7 +417,8 @@ def grant(control: Ints, shedding: Arena, event: Event) -> None:
     worth[BIRTH_TOKENS] = min(worth[BIRTH_TOKENS] + ON_BIRTHS * steps, max(reserve, 1.0))
     ratio = reserve / (max(room, 0.0) + reserve / 16.0)
     if worth[FACTOR] == WAITS:
-        worth[FACTOR] = float(ratio > 1.0 and worth[GRANTED] > steps)  # nothing can be left before the first event
+        is_short = ratio > 1.0 and worth[GRANTED] > steps  # nothing can be left before the first event
+        worth[FACTOR] = 1.0 if is_short else 0.0
     elif worth[PRICE] > 0.0:  # beyond what any run is worth it would take long to come back
         pull = worth[ADAPTS] * pull_of(shedding, event, ratio)
         factor = worth[FACTOR] * (1.0 + pull * min(max(ratio - 1.0, -1.0), 1.0))
