@@ -20,6 +20,7 @@ from acep_approx.kernels.runs.pools import NEVER
 from acep_approx.kernels.runs.saved import SPAN
 from acep_approx.shedding.accounts import Account
 from acep_approx.shedding.load import Load
+from acep_approx.shedding.purse import MOST_EVENTS, Purse
 from acep_approx.shedding.shedder import Shedder
 from acep_approx.training.pricing import PricePoint, Prices
 from experiments.shedding.set_programs import SharingOtherwise
@@ -42,7 +43,7 @@ def test_pairs_that_an_engine_does_not_get_are_measured_as_all_are(seed: int) ->
     binds = np.array([dice.randrange(2) for _ in range(3 * VARIABLES)], np.int64)
     tests = np.array([dice.randrange(3) for _ in range(3 * PLACES)], np.int64)
     counted = np.array([dice.randrange(2) for _ in range(PLACES * VARIABLES)], np.int64)
-    factors, powers = np.array([1.0, 0.5, 0.0]), np.array([1.0, 0.7, 1.3])
+    factors, powers = np.array([1.0, 0.5, 0.0]), np.array([dice.choice((1.0, 0.5, 0.7)) for _ in range(PLACES)])
     spans = np.array([dice.randrange(2) for _ in range(keys * SPAN)], np.int64)
     standing = Standing(spans, np.zeros(2 * keys), np.array([WINDOW, 9]), np.full(keys, NEVER))
     seen = Seen(np.full(keys, NEVER), np.zeros(keys * VARIABLES))
@@ -114,6 +115,22 @@ def account() -> Account:
     known.prices_ = Prices((PricePoint(0.0, 1000, 50), PricePoint(2.0, 200, 40), PricePoint(8.0, 50, 20)))
     known.work_ = None
     return Account(Shedder(query.plan, Load(Budget.parse("10%"), known)), size=10.0)
+
+
+def test_parts_move_more_rarely_the_longer_a_stream_is() -> None:
+    """After a quarter of the events so far at most, and a purse that goes on elsewhere moves at the same events."""
+    purse, moves = Purse(Load(Budget(10.0, "%"))), [0]
+    while moves[-1] < 100_000:
+        length = purse.snapshot()["due"][0]
+        assert length <= min(max(moves[-1] / 4, 1024), MOST_EVENTS)
+        purse.passed(length - 1)
+        other = Purse(purse.load)
+        other.restore(purse.snapshot())
+        purse = other
+        purse.passed(1)
+        moves.append(moves[-1] + length)
+    assert moves[:6] == [0, 64, 192, 448, 960, 1984]
+    assert len(moves) < 35
 
 
 def test_queries_that_count_for_more_are_served_first(account: Account) -> None:

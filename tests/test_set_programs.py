@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import replace
+from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -114,6 +115,17 @@ def test_a_set_of_which_nothing_is_shed_takes_a_share() -> None:
     with pytest.raises(UsageError) as error:
         desk.match_within(events, "10%", history=known)
     assert error.value.code == "ACEP-U034"
+
+
+def test_a_past_that_no_query_asks_for_teaches_nothing(tmp_path: Path) -> None:
+    """Many constants that fit no event: the set says so, and tries no budgets."""
+    desk = QuerySet(output="points")
+    desk.add_many(HOT, [{"k": 2 + k, "least": 1} for k in range(50)], id="hot")
+    known = desk.train(hot_stream(300, 1))
+    assert (len(known), known.promises_) == (0, None)
+    with pytest.raises(UsageError) as error:
+        known.save(tmp_path / "learned")
+    assert error.value.code == "ACEP-U036"
 
 
 def test_a_share_of_a_template_is_one_of_the_present() -> None:

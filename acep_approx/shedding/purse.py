@@ -588,8 +588,9 @@ class Purse:
         """
         self._left = Piece(**saved["left"])
         finite("left", *vars(self._left).values())
-        self._due, self._next = (number_in("due", number, 1, COUNT) for number in saved["due"][:2])
-        self._passed = number_in("due", *saved["due"][2:] or [0], 0, COUNT)  # states of before do not know it
+        due, following, *passed = saved["due"]
+        self._due, self._next = (number_in("due", number, 1, COUNT) for number in (due, following))
+        self._passed = number_in("due", passed[0] if passed else 0, 0, COUNT)  # states of before do not know it
         if saved.get("begin") is not None:  # states of before do not know it
             self.begin = number_in("begin", saved["begin"], -TICK, TICK)
         self._is_restored, self._will_change = True, bool(saved["is_changed"])
