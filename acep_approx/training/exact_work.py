@@ -5,7 +5,7 @@ Source: ours; see ``engines.runs.expected_work`` for what is learned.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import astuple, replace
 from typing import Any, NamedTuple, Self
 
@@ -15,7 +15,7 @@ from acep_approx.arrays import Floats, Ints
 from acep_approx.automaton.automaton import START
 from acep_approx.automaton.registers import RegisterAutomaton
 from acep_approx.engines.batches import RunEvents
-from acep_approx.engines.runs.expected_work import WorkLaw, WorkMeter
+from acep_approx.engines.runs.expected_work import Fed, Met, WorkLaw, WorkMeter
 from acep_approx.engines.runs.first_pools import FirstPools
 from acep_approx.engines.runs.lineage import Hits
 from acep_approx.engines.runs.load_shedder import FixedLoad
@@ -37,11 +37,14 @@ most, as many as these: where an event takes few, few say little."""
 STRETCH = 1024
 """Events whose work is held against what was expected of them together."""
 POWERS = tuple(np.arange(0.1, 1.4, 0.15).round(2).tolist())
-MOST_PLAIN = 1.0
-"""The highest power where no run comes back to its place: no more runs can be made than values can be put together."""
-FED_POWERS, FED = tuple(np.arange(0.25, 3.1, 0.25).tolist()), 1.0
-"""Powers of the number of runs of one bound event, and the usual one; no more than events that are bound, for the same
-reason."""
+MOST, MOST_PLAIN = max(POWERS), 1.0
+"""The highest power; and that where no run comes back to its place: no more runs can be made than events can be put
+together."""
+RUNS, FEW = (0.5, 1.0, 1.5, 2.0, 2.5, 3.0), 0.1
+"""Powers of the number of runs of one bound event, no more than events that are bound, for the same reason; and how
+much it counts that these are low."""
+LESS, NOTHING = 0.9, 1.0
+"""So much less must a law by these runs be off as one without them; where both are off by less than that, none is."""
 LOOKS = 1 << 14
 """After so many events of the past at each of which it was looked how many such runs there are, at every second one
 of the next ones, and so on."""
@@ -89,13 +92,15 @@ class ExactWork(NamedTuple):
         return cls(_law_of(saved["listed"], places), _law_of(saved["pointed"], places), ratio)
 
 
-def _law_of(saved: list[list[float]], places: int) -> WorkLaw:
-    for numbers in saved:
-        finite("work", *numbers)
-        check("work", good=len(numbers) == places and min(numbers) >= 0)
-    law = WorkLaw(*(tuple(numbers) for numbers in saved))  # histories of before know less
-    check("work", good=0 < min(law.powers) <= max(law.powers) <= max(POWERS))
-    check("work", good=max(law.fed_powers, default=0.0) <= max(FED_POWERS))
+def _law_of(saved: list[Any], places: int) -> WorkLaw:
+    factors, powers, *more = saved
+    within, fed = more or ([], [])  # histories of before have none
+    finite("work", *factors, *powers, *within, *(number for one in fed for number in one))
+    check("work", good=len(factors) == len(powers) == places and min(factors) >= 0)
+    check("work", good=0 < min(powers) <= max(powers) <= MOST)
+    check("work", good=len(within) in (0, places) and min(within, default=0) >= 0)
+    law = WorkLaw(tuple(factors), tuple(powers), tuple(within), tuple(Fed(*one) for one in fed))
+    check("work", good=len(fed) in (0, places) and all(min(one) >= 0 and max(one[1:]) <= max(RUNS) for one in law.fed))
     return law
 
 
@@ -136,8 +141,8 @@ def _law(plan: Plan, past: Past, batches: list[EventBatch], merge: str) -> tuple
         return law, steps
     first = batches[0].first_row - past.skipped
     if _has_loop(plan.registers):  # what a run does hangs on how events come: none tells what another one does
-        exact = float(_tested(plan, past, first, merge, ranks=False).sum())
-        return law.times(exact / steps), exact
+        whole = float(_tested(plan, past, first, merge, ranks=False).sum())
+        return law.times(whole / steps), whole
     within, exact = _tested(plan, past, first, merge, ranks=True), measuring.tested
     return replace(law, within=tuple(np.where(exact > 0, within / np.maximum(exact, 1), 1.0).tolist())), steps
 
@@ -187,16 +192,27 @@ class _Measuring(FixedLoad):
         self._stretches: list[_Stretch] = []
         self._now: _Stretch
         self._looks = 0
+        self._ways: list[Fed] = []
+        self._others: list[int] = []  # places that are not of runs of one bound event, where there are such
 
     def _bind(self, tables: RunTables) -> None:
         self.arena.bind(tables)
         self._tables, self._meter, self._pools = tables, WorkMeter(tables), FirstPools(tables)
         self.engines_beside = (self._pools.engine,)
+        first = self._pools.places
+        self._others = [place for place in range(1, len(tables.pools)) if first and place not in first]
+        usual = self._usual(first[0]) if first else KEPT
+        alone = [Fed(1.0, 0.0, power, 0.0) for power in RUNS]
+        self._ways = [*alone, *(Fed(1.0, power, runs, usual * runs) for power in POWERS for runs in RUNS)]
         self._now = self._no_stretch()
+
+    def _usual(self, place: int) -> float:
+        """The power where the past says nothing."""
+        return DROPPED if self._tables.drops and self._tables.pools[place].front else KEPT
 
     def _no_stretch(self) -> _Stretch:
         many = len(self._tables.pools)
-        units, fed = np.zeros((many, len(POWERS))), np.zeros((many, len(FED_POWERS)))
+        units, fed = np.zeros((many, len(POWERS))), np.zeros((many, len(self._ways)))
         return _Stretch(np.zeros(many, np.int64), units, fed)
 
     def note_hits(self, events: RunEvents, hits: Hits) -> None:  # noqa: ARG002  (what they complete does not matter)
@@ -208,9 +224,9 @@ class _Measuring(FixedLoad):
             chance = 0.5 ** (self._looks // LOOKS)
             at, runs = self._pools.look(events, np.full(len(events.row), chance))
             self._looks += len(at)
-            tests = self._meter.tests_of(events.cls[at]).T / chance
-            alone = runs.sum(axis=1).astype(np.float64)
-            self._now.fed[:] += np.array([tests @ alone**power for power in FED_POWERS]).T
+            met = Met.of(measured, at, runs, self._pools.places)
+            for place in self._others:
+                self._now.fed[place] += [met.units(place, way).sum() / chance for way in self._ways]
 
     def end_stretch(self, tested: Ints) -> None:
         """A stretch is over; ``tested``: run-steps at each place so far."""
@@ -225,23 +241,29 @@ class _Measuring(FixedLoad):
     def law(self) -> WorkLaw:
         """What fits best to each place."""
         found = [self._law_of(place) for place in range(len(self._tables.pools))]
-        factors, powers, fed, fed_powers = (tuple(numbers) for numbers in zip(*found, strict=True))
-        return WorkLaw(factors, powers, (), fed, fed_powers)
+        factors, powers, fed = (tuple(numbers) for numbers in zip(*found, strict=True))
+        return WorkLaw(factors, powers, (), fed)
 
-    def _law_of(self, place: int) -> tuple[float, float, float, float]:
-        """Factor and power that fit best to a place; and those by runs of one bound event, where these fit better."""
+    def _law_of(self, place: int) -> tuple[float, float, Fed]:
+        """Factor and power that fit best to a place; and what fits better, by the runs of one bound event."""
         steps = np.diff([0, *(float(stretch.tested[place]) for stretch in self._stretches)])
-        usual = DROPPED if self._tables.drops and self._tables.pools[place].front else KEPT
+        usual, has_loop = self._usual(place), _has_loop(self._tables.automaton)
         if not steps.any():
-            return 0.0, usual, 0.0, FED
-        has_loop = _has_loop(self._tables.automaton)
-        units = np.array([stretch.units[place] for stretch in self._stretches]).T
-        plain = _best(steps, units, POWERS, usual, max(POWERS) if has_loop else MOST_PLAIN)
-        if not self._pools.places or place in self._pools.places:
-            return plain.factor, plain.power, 0.0, FED
-        units = np.array([stretch.fed[place] for stretch in self._stretches]).T
-        fed = _best(steps, units, FED_POWERS, FED, max(FED_POWERS) if has_loop else self._bound(place))
-        return plain.factor, plain.power, fed.factor if fed.misfit < plain.misfit else 0.0, fed.power
+            return 0.0, usual, Fed()
+        most, units = MOST if has_loop else MOST_PLAIN, np.array([one.units[place] for one in self._stretches]).T
+        plain = min(
+            (_misfit(steps, some) + TRUST * (power - usual) ** 2, power, _factor(steps, some))
+            for power, some in zip(POWERS, units, strict=True)
+            if power <= most
+        )
+        most_runs, units = self._bound(place), np.array([one.fed[place] for one in self._stretches]).T
+        fed = min(
+            (_misfit(steps, some) + TRUST * (way.product - usual) ** 2 + FEW * way.power**2, way, _factor(steps, some))
+            for way, some in zip(self._ways, units, strict=True)
+            if way.product <= most and (has_loop or way.power <= most_runs)
+        )
+        is_better = place in self._others and fed[0] + NOTHING < LESS * (plain[0] + NOTHING)
+        return plain[2], plain[1], fed[1]._replace(factor=fed[2]) if is_better else Fed()
 
     def _bound(self, place: int) -> int:
         """How many events runs of a place have bound at least."""
@@ -255,28 +277,12 @@ class _Measuring(FixedLoad):
 class _Stretch(NamedTuple):
     """Of a stretch the run-steps at each place up to its end, and what each power makes of its events there.
 
-    ``units``: of what variables can be bound to, ``fed``: of the runs of one bound event.
+    ``units``: of what variables can be bound to, ``fed``: each way of the runs of one bound event.
     """
 
     tested: Ints
     units: Floats
     fed: Floats
-
-
-class _Fit(NamedTuple):
-    """By how much a law is off, with the power and the factor for which that is least."""
-
-    misfit: float
-    power: float
-    factor: float
-
-
-def _best(steps: Floats, units: Floats, powers: Sequence[float], usual: float, most: float) -> _Fit:
-    return min(
-        _Fit(_misfit(steps, some) + TRUST * (power - usual) ** 2, power, _factor(steps, some))
-        for power, some in zip(powers, units, strict=True)
-        if power <= most
-    )
 
 
 def _factor(steps: Floats, units: Floats) -> float:

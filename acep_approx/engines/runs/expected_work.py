@@ -33,6 +33,20 @@ from acep_approx.kernels.runs.saved import SPAN
 from acep_approx.ranges import TICK, check, finite, number_in
 
 
+class Fed(NamedTuple):
+    """How run-steps at a place follow from how many runs of one bound event there are.
+
+        factor * (product of the place) ^ product * runs ^ power / (product of the places of these runs) ^ counted
+
+    So either from these runs alone, or from by how much they are more, or fewer, than the product would have.
+    """
+
+    factor: float = 0.0
+    product: float = 0.0
+    power: float = 1.0
+    counted: float = 0.0
+
+
 @dataclass(frozen=True)
 class WorkLaw:
     """How the run-steps of an exact run follow from what is measured of events.
@@ -47,21 +61,20 @@ class WorkLaw:
     within : tuple of float, optional
         For each place what a run within a budget that misses nothing takes, as a share of these: it looks at more runs
         that can do no more than another, or at fewer.
-    fed, fed_powers : tuples of float, optional
-        For each place the run-steps of an event that is tested there, for one run of one bound event, and by which
-        power of the number of these they grow; 0 where they do not tell more.
+    fed : tuple of Fed, optional
+        For each place how its run-steps follow from the number of runs of one bound event; with factor 0 where that
+        does not tell more.
     """
 
     factors: tuple[float, ...]
     powers: tuple[float, ...]
     within: tuple[float, ...] = ()
-    fed: tuple[float, ...] = ()
-    fed_powers: tuple[float, ...] = ()
+    fed: tuple[Fed, ...] = ()
 
     def times(self, more: float) -> WorkLaw:
         """The law of so many times the run-steps."""
-        factors, fed = (tuple(more * factor for factor in some) for some in (self.factors, self.fed))
-        return replace(self, factors=factors, fed=fed)
+        fed = tuple(one._replace(factor=more * one.factor) for one in self.fed)
+        return replace(self, factors=tuple(more * factor for factor in self.factors), fed=fed)
 
     def with_births(self, times: float) -> WorkLaw:
         """The law of a template: tests take ``times`` as many run-steps, and each try to begin a run takes one more."""
@@ -74,13 +87,13 @@ class WorkLaw:
     @property
     def fed_places(self) -> tuple[int, ...]:
         """Places whose run-steps are told by the number of runs of one bound event."""
-        return tuple(place for place, factor in enumerate(self.fed) if factor > 0)
+        return tuple(place for place, fed in enumerate(self.fed) if fed.factor > 0)
 
-    def looked_at(self, runs: Ints, tests: Ints) -> Floats:
-        """The run-steps of events at each place, by the ``runs`` of one bound event; shapes (events, places)."""
-        found, alone = (runs * tests).astype(np.float64), runs.sum(axis=1).astype(np.float64)
+    def looked_at(self, met: Met) -> Floats:
+        """The run-steps of events at each place, as far as the runs of one bound event tell; shape (events, places)."""
+        found = (met.runs * met.tests).astype(np.float64)
         for place in self.fed_places:
-            found[:, place] = self.fed[place] * tests[:, place] * alone ** self.fed_powers[place]
+            found[:, place] = self.fed[place].factor * met.units(place, self.fed[place])
         return found
 
     def by_place(self, measured: Measured) -> list[Floats]:
@@ -104,6 +117,31 @@ class Measured(NamedTuple):
         """What events take at a place, in units of the factor."""
         units: Floats = np.exp(power * self.logs[:, place])
         return units * self.tests[:, place]
+
+
+class Met(NamedTuple):
+    """What some events meet: at how many groups of steps each is tested in each place, and the logarithms there.
+
+    ``runs``: of one bound event, by place; ``counted``: the logarithm of the product at the places of these.
+    """
+
+    tests: Ints
+    logs: Floats
+    runs: Ints
+    counted: Floats
+
+    @classmethod
+    def of(cls, measured: Measured, at: Ints, runs: Ints, first: Sequence[int]) -> Met:
+        """What those of the measured events meet that were looked ``at``; ``first``: the places of such runs."""
+        logs = measured.logs[at]
+        return cls(measured.tests[at], logs, runs, np.logaddexp.reduce(logs[:, list(first)], axis=1))
+
+    def units(self, place: int, fed: Fed) -> Floats:
+        """What events take at a place, in units of the factor."""
+        alone = self.runs.sum(axis=1)
+        logs = fed.product * self.logs[:, place] + fed.power * np.log(np.maximum(alone, 1)) - fed.counted * self.counted
+        units: Floats = np.where(alone > 0, np.exp(np.minimum(logs, MOST_LOG)), 0.0) * self.tests[:, place]
+        return units
 
 
 class Picked(NamedTuple):
@@ -198,11 +236,6 @@ class WorkMeter:
         found[known] = self._begun[slots[known]]
         return found
 
-    def tests_of(self, classes: Ints) -> Ints:
-        """At how many groups of steps events of known classes are tested in each place."""
-        found: Ints = self._tests[classes]
-        return found
-
     def _know_classes(self) -> None:
         """Look up what classes of events do, where some were found since."""
         classes, places = self.tables.classes, len(self.tables.pools)
@@ -237,6 +270,8 @@ class WorkMeter:
         check("begun", good=bool(((self._begun == NEVER) | (abs(self._begun) <= TICK)).all()))
 
 
+MOST_LOG = 60.0
+"""No product comes there."""
 LEAST_BLOCK, MOST_BLOCK, PART = 64, 8192, 16
 """Events of the stream after which a law is corrected, however it arrives: a sixteenth of those so far, about."""
 LOOKS = 16
@@ -320,9 +355,9 @@ class Correction:
         self._seen = [0] * (3 * places)  # in this block: run-steps, those of the law there, the squares of these
         self._sums = np.zeros((2, places))  # in all blocks, by the law, and as was stated
         self._looked = np.zeros((2, 3, places))  # as seen, in all blocks and of late
-        # in blocks in which nothing was missed, all of them and those of late: what the exact run did, and what was
-        # expected; what was expected in any block
-        self._whole = np.zeros((2, 3))
+        # in blocks in which nothing was missed, all of them and those of late: what was done, and that by the law
+        self._whole = np.zeros((2, 1 + places))
+        self._late = np.zeros(places)  # by the law, of late
 
     def tell(self, by_place: Sequence[Floats]) -> None:
         """The law tells this of some events."""
@@ -345,33 +380,36 @@ class Correction:
 
     def end_block(self, events: int, done: int | None = None) -> None:
         """So many events have come by now; ``done``: run-steps in this block, where the run has missed nothing."""
-        told = block = np.array(self._told, np.float64)
-        self._looked[1] *= 1 - 1 / RECENT
-        self._whole[1] *= 1 - 1 / RECENT
+        block = np.array(self._told, np.float64)
+        for sums in (self._looked, self._whole):
+            sums[1] *= 1 - 1 / RECENT
         self._looked += np.array(self._seen, np.float64).reshape(-1, 3).T
-        self._told, self._seen = [0] * len(self._told), [0] * len(self._seen)
-        self._sums += told, self.rates * told
+        if done is not None and len(self._within):
+            self._whole += done * UNIT, *block
+        self._told, self._seen = [0] * len(block), [0] * len(self._seen)
+        self._sums += block, self.rates * block
+        self._late = (1 - 1 / RECENT) * self._late + block
         told, stated = self._sums
         off_in_all = self._off(np.ones(len(told)), self._looked[0])
-        expected = float(np.dot(off_in_all, block))
-        shown = (0.0, 0.0)
-        if done is not None and len(self._within):
-            as_run = float(np.dot(off_in_all * block, self._within))
-            shown = done * UNIT * expected / max(as_run, 1.0), expected
-        self._whole += *shown, expected
-        self.rates = self._off(off_in_all, self._looked[1]) * self._shown(self._whole[1])
-        done_whole, told_whole, _ = self._whole[0].tolist()
-        work = done_whole + max(float(np.dot(off_in_all, told)) - told_whole, 0.0) * self._shown(self._whole[0])
+        off = self._off(off_in_all, self._looked[1])
+        self.rates = off * self._shown(self._whole[1], off, self._late)
+        work = float(np.dot(off_in_all, told)) * self._shown(self._whole[0], off_in_all, told)
         blocks = events / block_after(events)
         lacks = (work - float(stated.sum())) * blocks / max(work * CATCH_UP, 1.0)
         self.rates *= 1 + min(max(lacks, -MOST_LESS), MOST_MORE)
         self._each = max(float(told[self._first].sum()) / UNIT / blocks / LOOKS, LEAST_EACH)
 
-    @staticmethod
-    def _shown(whole: Floats) -> float:
-        """How many times what is expected it is, by blocks in which nothing was missed: the more, the more of it."""
-        done, told, expected = whole.tolist()
-        return float(((done + TELLS * UNIT) / (told + TELLS * UNIT)) ** (told / max(expected, 1.0)))
+    def _shown(self, whole: Floats, off: Floats, told: Floats) -> float:
+        """How many times what is expected it is, by blocks in which nothing was missed, where these are the most.
+
+        They have less to do than others, as a rule, and a law that is right in all may be too high there. ``off``: how
+        many times what the law has ``told`` is expected.
+        """
+        done, exact = float(whole[0]), off * whole[1:]
+        as_run = float(np.dot(exact, self._within)) if len(self._within) else 0.0
+        times = (done + TELLS * UNIT) / (as_run + TELLS * UNIT)
+        part = float(exact.sum()) / max(float(np.dot(off, told)), 1.0)
+        return float(times ** min(max(2 * part - 1, 0.0), 1.0))
 
     def _off(self, known: Floats, looked: Floats) -> Floats:
         """How many times what the law says it is, by looks beside what was ``known`` before."""
@@ -389,7 +427,7 @@ class Correction:
     def snapshot(self) -> dict[str, Any]:
         """What must be kept to go on elsewhere, as JSON."""
         numbers = {"each": np.array([self._each]), "rates": self.rates, "sums": self._sums, "looked": self._looked}
-        numbers["whole"] = self._whole
+        numbers |= {"whole": self._whole, "late": self._late}
         words = {"told": self._told, "seen": self._seen}
         return {**{name: array.ravel().tolist() for name, array in numbers.items()}, **words}
 
@@ -406,11 +444,11 @@ class Correction:
             check("correction", good=len(saved[name]) == size * places and min(saved[name]) >= 0)
         for word in (*saved["told"], *saved["seen"]):
             number_in("correction", word, 0, MOST_COUNTED)
-        whole = saved.get("whole", [])
-        whole = whole if len(whole) == self._whole.size else [0.0] * self._whole.size  # states of before have others
-        finite("correction", *whole)
-        check("correction", good=min(whole) >= 0)
-        self._whole = np.array(whole, np.float64).reshape(self._whole.shape)
+        if len(saved.get("whole", [])) == self._whole.size:  # states of before have others
+            finite("correction", *saved["whole"], *saved["late"])
+            check("correction", good=min(saved["whole"]) >= 0 and len(saved["late"]) == places)
+            self._whole = np.array(saved["whole"], np.float64).reshape(self._whole.shape)
+            self._late = np.array(saved["late"], np.float64)
         (self._each,) = saved["each"]
         check("correction", good=self._each > 0)
         self._told, self._seen = list(saved["told"]), list(saved["seen"])
@@ -448,11 +486,13 @@ class ExpectedWork:
         places = () if self.pools is None else tuple(sorted({*self.pools.places, *law.fed_places}))
         self._correction = Correction(len(meter.tables.pools), places, usual, law.within)
         self._by_place: list[Floats] = []  # of the events of this piece
+        self._measured: Measured
         self._begun: Done | None = None  # what was done when this block began
 
     def of(self, events: Grouped) -> Floats:
         """How many usual events each of these stands for."""
-        self._by_place = self.law.by_place(self.meter.measure(events))
+        self._measured = self.meter.measure(events)
+        self._by_place = self.law.by_place(self._measured)
         if self._is_corrected:
             self._correction.tell(self._by_place)
         steps = np.zeros(len(events.row))
@@ -471,7 +511,7 @@ class ExpectedWork:
         """Look at what some events of this piece would be tested with."""
         if self.pools is not None:
             at, seen = self.pools.look(events, self._correction.chances(self._by_place))
-            found = self.law.looked_at(seen, self.meter.tests_of(events.cls[at]))
+            found = self.law.looked_at(Met.of(self._measured, at, seen, self.pools.places))
             self._correction.look(found, [some[at] for some in self._by_place])
 
     @staticmethod
