@@ -556,7 +556,7 @@ class ExpectedWork:
         self.meter.restore(saved["seen"])
         if saved.get("correction") is not None:  # states of before have none
             self._correction.restore(saved["correction"])
-        if saved.get("begun") is not None:  # nor this
+        if len(saved.get("begun") or ()) == len(Done._fields):  # nor this, or another one
             self._begun = Done(*(number_in("begun", number, NEVER, MOST_COUNTED) for number in saved["begun"]))
         if self.pools is not None and saved.get("pools") is not None:
             self.pools.restore(saved["pools"])
