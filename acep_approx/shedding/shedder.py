@@ -526,7 +526,7 @@ class Shedder(Outcome):
         if work is None or self._events % block_after(self._events):
             return
         gone = progress.shed + arena.untested
-        work.end_block(self._events, Done(progress.steps, tick, progress.made, gone, arena.lost_at))
+        work.end_block(self._events, Done(progress.steps, tick, gone, arena.lost_at))
         arena.allow(self._holding_back(work, arena.allowance))
 
     def _holding_back(self, work: ExpectedWork, allowance: Allowance) -> Allowance:

@@ -9,7 +9,8 @@ from numbers that cost nothing: of each key, about how many events of the last w
 The product is over the variable that was bound last at the place, and those of which runs still hold values there:
 others make no more runs, as equal ones are merged. Factor and power of each place are learned from the past
 (``training.exact_work``). Where it is known how many runs an event would be tested with (``first_pools``), the law is
-held against that while the stream runs, and corrected. Source: ours.
+held against that while the stream runs, and corrected. Places further on often follow the number of these runs better
+than those numbers, as many of them at once make many of the others: then the law is corrected there, too. Source: ours.
 """
 
 from __future__ import annotations
@@ -32,6 +33,20 @@ from acep_approx.kernels.runs.saved import SPAN
 from acep_approx.ranges import TICK, check, finite, number_in
 
 
+class Fed(NamedTuple):
+    """How run-steps at a place follow from how many runs of one bound event there are.
+
+        factor * (product of the place) ^ product * runs ^ power / (product of the places of these runs) ^ counted
+
+    So either from these runs alone, or from by how much they are more, or fewer, than the product would have.
+    """
+
+    factor: float = 0.0
+    product: float = 0.0
+    power: float = 1.0
+    counted: float = 0.0
+
+
 @dataclass(frozen=True)
 class WorkLaw:
     """How the run-steps of an exact run follow from what is measured of events.
@@ -43,10 +58,23 @@ class WorkLaw:
         unless a try to begin a run is a run-step.
     powers : tuple of float
         For each place by which power of the product these grow, above 0.
+    within : tuple of float, optional
+        For each place what a run within a budget that misses nothing takes, as a share of these: it looks at more runs
+        that can do no more than another, or at fewer.
+    fed : tuple of Fed, optional
+        For each place how its run-steps follow from the number of runs of one bound event; with factor 0 where that
+        does not tell more.
     """
 
     factors: tuple[float, ...]
     powers: tuple[float, ...]
+    within: tuple[float, ...] = ()
+    fed: tuple[Fed, ...] = ()
+
+    def times(self, more: float) -> WorkLaw:
+        """The law of so many times the run-steps."""
+        fed = tuple(one._replace(factor=more * one.factor) for one in self.fed)
+        return replace(self, factors=tuple(more * factor for factor in self.factors), fed=fed)
 
     def with_births(self, times: float) -> WorkLaw:
         """The law of a template: tests take ``times`` as many run-steps, and each try to begin a run takes one more."""
@@ -55,6 +83,18 @@ class WorkLaw:
     def steps(self, measured: Measured) -> Floats:
         """The run-steps of each event."""
         return sum(self.by_place(measured), np.zeros(len(measured.tests)))
+
+    @property
+    def fed_places(self) -> tuple[int, ...]:
+        """Places whose run-steps are told by the number of runs of one bound event."""
+        return tuple(place for place, fed in enumerate(self.fed) if fed.factor > 0)
+
+    def looked_at(self, met: Met) -> Floats:
+        """The run-steps of events at each place, as far as the runs of one bound event tell; shape (events, places)."""
+        found = (met.runs * met.tests).astype(np.float64)
+        for place in self.fed_places:
+            found[:, place] = self.fed[place].factor * met.units(place, self.fed[place])
+        return found
 
     def by_place(self, measured: Measured) -> list[Floats]:
         """The run-steps of each event at each place."""
@@ -77,6 +117,31 @@ class Measured(NamedTuple):
         """What events take at a place, in units of the factor."""
         units: Floats = np.exp(power * self.logs[:, place])
         return units * self.tests[:, place]
+
+
+class Met(NamedTuple):
+    """What some events meet: at how many groups of steps each is tested in each place, and the logarithms there.
+
+    ``runs``: of one bound event, by place; ``counted``: the logarithm of the product at the places of these.
+    """
+
+    tests: Ints
+    logs: Floats
+    runs: Ints
+    counted: Floats
+
+    @classmethod
+    def of(cls, measured: Measured, at: Ints, runs: Ints, first: Sequence[int]) -> Met:
+        """What those of the measured events meet that were looked ``at``; ``first``: the places of such runs."""
+        logs = measured.logs[at]
+        return cls(measured.tests[at], logs, runs, np.logaddexp.reduce(logs[:, list(first)], axis=1))
+
+    def units(self, place: int, fed: Fed) -> Floats:
+        """What events take at a place, in units of the factor."""
+        alone = self.runs.sum(axis=1)
+        logs = fed.product * self.logs[:, place] + fed.power * np.log(np.maximum(alone, 1)) - fed.counted * self.counted
+        units: Floats = np.where(alone > 0, np.exp(np.minimum(logs, MOST_LOG)), 0.0) * self.tests[:, place]
+        return units
 
 
 class Picked(NamedTuple):
@@ -171,11 +236,6 @@ class WorkMeter:
         found[known] = self._begun[slots[known]]
         return found
 
-    def tests_of(self, classes: Ints) -> Ints:
-        """At how many groups of steps events of known classes are tested in each place."""
-        found: Ints = self._tests[classes]
-        return found
-
     def _know_classes(self) -> None:
         """Look up what classes of events do, where some were found since."""
         classes, places = self.tables.classes, len(self.tables.pools)
@@ -210,9 +270,11 @@ class WorkMeter:
         check("begun", good=bool(((self._begun == NEVER) | (abs(self._begun) <= TICK)).all()))
 
 
+MOST_LOG = 60.0
+"""No product comes there."""
 LEAST_BLOCK, MOST_BLOCK, PART = 64, 8192, 16
 """Events of the stream after which a law is corrected, however it arrives: a sixteenth of those so far, about."""
-LOOKS = 8
+LOOKS = 16
 """Looks in a block, as a rule: more where the law says that there is more to do. Each takes tens of microseconds."""
 ENOUGH = 8.0
 """Looks that weigh as much as what was known before."""
@@ -221,12 +283,8 @@ RECENT = 8
 FEEDS = 2.0
 """Places further on are corrected alike where the first ones take half of the work, one over this, or more; else less:
 runs that are merged at first, or come more often, lead to fewer, or more, of the others."""
-TRUST, TELLS = 1 / 40, 256
-"""Where the run missed nothing, and did less than this share of what the law says, the law is not trusted any more: by
-as large a part, of logarithms, as these blocks have of all that it says. Fewer run-steps tell nothing; and where
-dominated runs are dropped, a run within a budget, which looks at more of them, may do with a thirtieth."""
-HARDLY_ANY = 64
-"""Where one run of so many, or less, was shed since the stream began, the others count as those of the exact run."""
+TELLS = 256
+"""Run-steps of blocks in which the run missed nothing that count for as much as the law: fewer tell little."""
 CATCH_UP, MOST_LESS, MOST_MORE = 2, 0.5, 0.25
 """Blocks in which what was stated too high or too low is made up for, and by which share of each at most."""
 LEAST_EACH, LEAST_CHANCE = 1e-3, 1 / 256
@@ -250,34 +308,38 @@ def block_after(events: int) -> int:
 class Done(NamedTuple):
     """What a run that sheds has done at the end of a piece: its run-steps, up to which tick.
 
-    ``made``: runs so far; ``gone``: those of them that were shed, and tests that were left out; ``lost``: the tick at
-    which one was shed last.
+    ``gone``: runs that were shed, and tests that were left out; ``lost``: the tick at which a run was shed last.
     """
 
     steps: int
     tick: int
-    made: int
     gone: int
     lost: int
 
     def missed_nothing(self, begun: Done, window: int) -> bool:
-        """Whether next to nothing was missed since it had ``begun``: neither then nor for a window before it."""
-        is_long_ago = self.lost < begun.tick - window or self.gone * HARDLY_ANY <= self.made
-        return self.gone == begun.gone and is_long_ago
+        """Whether nothing was missed since it had ``begun``: neither then nor for a window before it."""
+        return self.gone == begun.gone and begun.lost < begun.tick - window
+
+    def since(self, begun: Done) -> Done:
+        """The same; where tests were left out since it had ``begun``, that is as if runs were shed now."""
+        return self if self.gone == begun.gone else self._replace(lost=self.tick)
 
 
 class Correction:
     """By which factor a law is off at each place, as far as looks at first places tell.
 
-    And as far as the run itself tells: where it has shed nothing for a window, it does what the exact run does.
+    And as far as the run itself tells: where it has shed nothing for a window, it does what the exact run does, or as
+    much of that as it did in the past.
 
     Parameters
     ----------
     places : int
     first : tuple of int
-        The places that are looked at.
+        The places that looks tell of.
     usual : float
         Run-steps that an event is taken to bring.
+    within : tuple of float, optional
+        See ``WorkLaw``.
 
     Attributes
     ----------
@@ -285,15 +347,17 @@ class Correction:
         What the law is multiplied with until the next block begins.
     """
 
-    def __init__(self, places: int, first: tuple[int, ...], usual: float) -> None:
-        self._first = list(first)
-        self._each = usual * LEAST_BLOCK / LOOKS  # run-steps at first places for which there is a look
+    def __init__(self, places: int, first: tuple[int, ...], usual: float, within: tuple[float, ...] = ()) -> None:
+        self._first, self._within = list(first), np.array(within)
+        self._each = usual * LEAST_BLOCK / LOOKS  # run-steps at these places for which there is a look
         self.rates = np.ones(places)
         self._told = [0] * places  # by the law, in this block
         self._seen = [0] * (3 * places)  # in this block: run-steps, those of the law there, the squares of these
         self._sums = np.zeros((2, places))  # in all blocks, by the law, and as was stated
         self._looked = np.zeros((2, 3, places))  # as seen, in all blocks and of late
-        self._whole = np.zeros(2)  # in blocks in which nothing was missed: what was done, and what was expected
+        # in blocks in which nothing was missed, all of them and those of late: what was done, and that by the law
+        self._whole = np.zeros((2, 1 + places))
+        self._late = np.zeros(places)  # by the law, of late
 
     def tell(self, by_place: Sequence[Floats]) -> None:
         """The law tells this of some events."""
@@ -305,8 +369,8 @@ class Correction:
         told = sum((by_place[place] for place in self._first), np.zeros(len(by_place[0])))
         return np.clip(told / self._each, LEAST_CHANCE, 1.0)
 
-    def look(self, seen: Ints, by_place: Sequence[Floats]) -> None:
-        """Some events would be tested with so many runs, where the law says that; shape of both (events, places)."""
+    def look(self, seen: Floats, by_place: Sequence[Floats]) -> None:
+        """Some events would take that, where the law says that; shape of both (events, places)."""
         chances = self.chances(by_place)
         for place in self._first:
             told = _counted(by_place[place] / chances)
@@ -316,30 +380,36 @@ class Correction:
 
     def end_block(self, events: int, done: int | None = None) -> None:
         """So many events have come by now; ``done``: run-steps in this block, where the run has missed nothing."""
-        self._block = told = np.array(self._told, np.float64)
-        self._looked[1] *= 1 - 1 / RECENT
+        block = np.array(self._told, np.float64)
+        for sums in (self._looked, self._whole):
+            sums[1] *= 1 - 1 / RECENT
         self._looked += np.array(self._seen, np.float64).reshape(-1, 3).T
-        self._told, self._seen = [0] * len(self._told), [0] * len(self._seen)
-        self._sums += told, self.rates * told
+        if done is not None and len(self._within):
+            self._whole += done * UNIT, *block
+        self._told, self._seen = [0] * len(block), [0] * len(self._seen)
+        self._sums += block, self.rates * block
+        self._late = (1 - 1 / RECENT) * self._late + block
         told, stated = self._sums
         off_in_all = self._off(np.ones(len(told)), self._looked[0])
-        if done is not None:
-            self._whole += done * UNIT, float(np.dot(off_in_all, self._block))
-        self.rates = self._off(off_in_all, self._looked[1])
-        work = float(np.dot(off_in_all, told))
-        trust = self._trust(work)
-        work *= trust
+        off = self._off(off_in_all, self._looked[1])
+        self.rates = off * self._shown(self._whole[1], off, self._late)
+        work = float(np.dot(off_in_all, told)) * self._shown(self._whole[0], off_in_all, told)
         blocks = events / block_after(events)
         lacks = (work - float(stated.sum())) * blocks / max(work * CATCH_UP, 1.0)
-        self.rates *= trust * (1 + min(max(lacks, -MOST_LESS), MOST_MORE))
+        self.rates *= 1 + min(max(lacks, -MOST_LESS), MOST_MORE)
         self._each = max(float(told[self._first].sum()) / UNIT / blocks / LOOKS, LEAST_EACH)
 
-    def _trust(self, work: float) -> float:
-        """How many times what the law says, ``work``, it is, where that is far too high."""
-        done, told = self._whole.tolist()
-        if told < TELLS * UNIT or done >= TRUST * told:
-            return 1.0
-        return float((max(done, UNIT) / told) ** min(told / max(work, 1.0), 1.0))
+    def _shown(self, whole: Floats, off: Floats, told: Floats) -> float:
+        """How many times what is expected it is, by blocks in which nothing was missed, where these are the most.
+
+        They have less to do than others, as a rule, and a law that is right in all may be too high there. ``off``: how
+        many times what the law has ``told`` is expected.
+        """
+        done, exact = float(whole[0]), off * whole[1:]
+        as_run = float(np.dot(exact, self._within)) if len(self._within) else 0.0
+        times = (done + TELLS * UNIT) / (as_run + TELLS * UNIT)
+        part = float(exact.sum()) / max(float(np.dot(off, told)), 1.0)
+        return float(times ** min(max(2 * part - 1, 0.0), 1.0))
 
     def _off(self, known: Floats, looked: Floats) -> Floats:
         """How many times what the law says it is, by looks beside what was ``known`` before."""
@@ -357,7 +427,7 @@ class Correction:
     def snapshot(self) -> dict[str, Any]:
         """What must be kept to go on elsewhere, as JSON."""
         numbers = {"each": np.array([self._each]), "rates": self.rates, "sums": self._sums, "looked": self._looked}
-        numbers["whole"] = self._whole
+        numbers |= {"whole": self._whole, "late": self._late}
         words = {"told": self._told, "seen": self._seen}
         return {**{name: array.ravel().tolist() for name, array in numbers.items()}, **words}
 
@@ -374,10 +444,11 @@ class Correction:
             check("correction", good=len(saved[name]) == size * places and min(saved[name]) >= 0)
         for word in (*saved["told"], *saved["seen"]):
             number_in("correction", word, 0, MOST_COUNTED)
-        whole = saved.get("whole", [0.0, 0.0])  # states of before have none
-        finite("correction", *whole)
-        check("correction", good=len(whole) == 2 and min(whole) >= 0)
-        self._whole = np.array(whole, np.float64)
+        if len(saved.get("whole", [])) == self._whole.size:  # states of before have others
+            finite("correction", *saved["whole"], *saved["late"])
+            check("correction", good=min(saved["whole"]) >= 0 and len(saved["late"]) == places)
+            self._whole = np.array(saved["whole"], np.float64).reshape(self._whole.shape)
+            self._late = np.array(saved["late"], np.float64)
         (self._each,) = saved["each"]
         check("correction", good=self._each > 0)
         self._told, self._seen = list(saved["told"]), list(saved["seen"])
@@ -412,14 +483,16 @@ class ExpectedWork:
         self.steps = 0.0
         self._is_corrected = pools is not None
         self.pools = pools if pools is not None and pools.places else None
-        places = () if self.pools is None else self.pools.places
-        self._correction = Correction(len(meter.tables.pools), places, usual)
+        places = () if self.pools is None else tuple(sorted({*self.pools.places, *law.fed_places}))
+        self._correction = Correction(len(meter.tables.pools), places, usual, law.within)
         self._by_place: list[Floats] = []  # of the events of this piece
+        self._measured: Measured
         self._begun: Done | None = None  # what was done when this block began
 
     def of(self, events: Grouped) -> Floats:
         """How many usual events each of these stands for."""
-        self._by_place = self.law.by_place(self.meter.measure(events))
+        self._measured = self.meter.measure(events)
+        self._by_place = self.law.by_place(self._measured)
         if self._is_corrected:
             self._correction.tell(self._by_place)
         steps = np.zeros(len(events.row))
@@ -438,7 +511,8 @@ class ExpectedWork:
         """Look at what some events of this piece would be tested with."""
         if self.pools is not None:
             at, seen = self.pools.look(events, self._correction.chances(self._by_place))
-            self._correction.look(seen * self.meter.tests_of(events.cls[at]), [some[at] for some in self._by_place])
+            found = self.law.looked_at(Met.of(self._measured, at, seen, self.pools.places))
+            self._correction.look(found, [some[at] for some in self._by_place])
 
     @staticmethod
     def most_events(events: int) -> int:
@@ -455,7 +529,7 @@ class ExpectedWork:
         """A block ends with so many events of the stream, and the run has done that."""
         if not self._is_corrected:
             return
-        begun, self._begun = self._begun, done
+        begun, self._begun = self._begun, done if self._begun is None else done.since(self._begun)
         is_whole = begun is not None and done.missed_nothing(begun, self.meter.window)
         self._correction.end_block(events, done.steps - begun.steps if begun is not None and is_whole else None)
 
@@ -482,7 +556,7 @@ class ExpectedWork:
         self.meter.restore(saved["seen"])
         if saved.get("correction") is not None:  # states of before have none
             self._correction.restore(saved["correction"])
-        if saved.get("begun") is not None:  # nor this
+        if len(saved.get("begun") or ()) == len(Done._fields):  # nor this, or another one
             self._begun = Done(*(number_in("begun", number, NEVER, MOST_COUNTED) for number in saved["begun"]))
         if self.pools is not None and saved.get("pools") is not None:
             self.pools.restore(saved["pools"])
