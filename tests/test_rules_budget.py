@@ -16,6 +16,7 @@ import pytest
 
 from acep_approx import RuleHistory, RuleSet, compile_rules
 from acep_approx.api.rule_budget import CREDIT
+from acep_approx.engines.runs.lost import LostRuns
 from acep_approx.errors import DataError, QueryError, UsageError
 from acep_approx.events.roles import infer_roles
 from acep_approx.kernels.rules.doubt import WRITES_IF
@@ -27,7 +28,6 @@ from acep_approx.rules.firing import Firing
 from acep_approx.rules.lockstep.loop import LockstepStage
 from acep_approx.rules.log import TableLog, Transactions
 from acep_approx.rules.losses import Watch
-from acep_approx.rules.lost import LostRuns
 from acep_approx.rules.table import TableRows
 from acep_approx.rules.unsure import ALL, Readings, Unsure
 from acep_approx.rules.words import Texts

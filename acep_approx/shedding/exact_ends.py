@@ -2,7 +2,9 @@
 
 Whether a match ends with an event is seen by reading the events before it backwards (``query.backwards``): one run for
 each end, where an exact run has all runs of the window. So a share of a budget that pays for a few cells often pays for
-hundreds of ends. They are drawn at random from all that are open, so they speak for the others.
+hundreds of ends. They are drawn at random from all that are open, so they speak for the others. Not open is what no run
+can end, by the least and the greatest numbers of all runs that there may be (``LostRuns``): often that is nearly
+everything but match points.
 
 Events are kept for a window, and as long as ends wait to be tried. Ends wait until enough have come: what is granted
 for few of them varies too much.
@@ -22,6 +24,7 @@ from acep_approx.arrays import Bools, Ints
 from acep_approx.automaton.registers import RegisterAutomaton
 from acep_approx.budget.evidence import EndSample
 from acep_approx.engines.batches import RunEvents
+from acep_approx.engines.runs.lost import MOST_LETTERS, LostRuns, Shown
 from acep_approx.events.columns import to_arrow
 from acep_approx.events.reading.widening import one_table
 from acep_approx.events.roles import Roles
@@ -30,6 +33,7 @@ from acep_approx.ipc import from_ipc, to_ipc
 from acep_approx.matching.execution import Execution
 from acep_approx.matching.outputs.kinds import BARE
 from acep_approx.matching.outputs.of_runs import TooManyStepsError
+from acep_approx.matching.stream_batch import ColumnOf
 from acep_approx.planning.planner import Plan, plan
 from acep_approx.query.backwards import backwards
 from acep_approx.query.shape import walk
@@ -258,6 +262,8 @@ class ExactEnds:
         Another one draws other ends.
     full_work : float
         Run-steps per event of an exact run, as far as is known; 0: it is not.
+    runs : LostRuns, optional
+        Follows all runs that there may be.
 
     Attributes
     ----------
@@ -268,8 +274,10 @@ class ExactEnds:
         Whether trying ends costs more than matching parts of the stream.
     """
 
-    def __init__(self, look: LookBack, ending: int, seed: int, full_work: float) -> None:
-        self.look, self.ending, self.full_work = look, ending, full_work
+    def __init__(
+        self, look: LookBack, ending: int, seed: int, full_work: float, runs: LostRuns | None = None
+    ) -> None:
+        self.look, self.ending, self.full_work, self.runs = look, ending, full_work, runs
         self.quota, self.steps = 0.0, 0
         self.sample = EndSample()
         self.is_dear = False
@@ -288,13 +296,18 @@ class ExactEnds:
         """
         order = np.argsort(events.row)
         rows = events.row[order]
-        can_end = np.array([mask & self.ending != 0 for mask in classes], np.bool_)[events.cls[order]]
+        data = batch.data.take(to_arrow(rows - batch.first_row))
+        if self.runs is None:
+            can_end = np.array([mask & self.ending != 0 for mask in classes], np.bool_)[events.cls[order]]
+        else:
+            letters = np.array([mask & (1 << MOST_LETTERS) - 1 for mask in classes], np.int64)[events.cls[order]]
+            shown = Shown(events.slot[order], events.tick[order], letters, ColumnOf(data, self.look.roles))
+            can_end = self.runs.follow(shown)
         is_open = can_end & ~np.isin(rows, found) & (not is_certain)
         self.sample = self.sample.combine(EndSample(int(is_open.sum())))
         self._seen += len(batch)
         if self.is_dear:
             return
-        data = batch.data.take(to_arrow(rows - batch.first_row))
         self._parts.append(Kept(events.slot[order], events.tick[order], is_open, [data]))
         self._waiting += len(rows)
 
@@ -366,6 +379,7 @@ class ExactEnds:
             "counts": [self.quota, self.steps, self._seen, self._waiting, self._begun, self._read],
             "is_dear": self.is_dear,
             "sample": list(vars(self.sample).values()),
+            "runs": None if self.runs is None else [words.tolist() for words in self.runs.kept],
             "events": [kept.slots.tolist(), kept.ticks.tolist(), kept.is_open.tolist()],
             "data": data,
         }
@@ -378,6 +392,11 @@ class ExactEnds:
         self.steps, self._seen, self._waiting, self._begun, self._read = numbers
         self.is_dear = bool(saved["is_dear"])
         self.sample = EndSample.restored(saved["sample"])
+        if self.runs is not None and saved.get("runs") is None:  # of a state of before: nobody knows what there may be
+            self.runs = None
+        if self.runs is not None:
+            start, bounds = (np.array(words, np.int64) for words in saved["runs"])
+            self.runs.take_over(start, bounds)
         data = [one_batch(from_ipc(b64decode(table))) for table in saved["data"]]
         slots, ticks, is_open = saved["events"]
         kept = Kept(np.array(slots, np.int64), np.array(ticks, np.int64), np.array(is_open, np.bool_), data)
