@@ -15,7 +15,7 @@ import pytest
 from acep_approx import compile_rules
 from acep_approx.engines.runs import lost
 from acep_approx.engines.runs.shedding import Lost, Shedding
-from acep_approx.kernels.rules.lost import OWN, PARTS, UNKNOWN, Coming, Kept, Moves, follow_lost
+from acep_approx.kernels.rules.lost import MAY_END, OWN, PARTS, UNKNOWN, Coming, Kept, Moves, follow_lost
 from acep_approx.kernels.runs.pools import NEVER
 from tests.cases import cases
 from tests.rule_budgets import Budgeted, run_within, wrong_within
@@ -146,9 +146,9 @@ def together(world: World, cut: int) -> list[bool]:
     kept = Kept(np.full(2 * PLACES * PARTS, NEVER), np.zeros(4 * PLACES * PARTS * REGISTERS))
     found: list[bool] = []
     for first, last in ((0, cut), (cut, EVENTS)):
-        coming, is_open = _coming(world, first, last), np.zeros(last - first, np.bool_)
-        follow_lost(moves, coming, kept, np.zeros(2 * REGISTERS), NEVER, is_open)
-        found += is_open.tolist()
+        coming, may = _coming(world, first, last), np.zeros(last - first, np.int64)
+        follow_lost(moves, coming, kept, np.zeros(2 * REGISTERS), NEVER, may)
+        found += (may & MAY_END > 0).tolist()
     return found
 
 

@@ -121,7 +121,7 @@ def nothing_is_missed() -> AbstractContextManager[Any]:
 
 def lost_runs_lead_nowhere() -> AbstractContextManager[Any]:
     """No event completes a run that was lost."""
-    return patch.object(LostRuns, "follow", lambda _self, batch, *_: np.zeros(len(batch), np.bool_))
+    return patch.object(LostRuns, "follow", lambda _self, events, *_: np.zeros(len(events.slots), np.int64))
 
 
 def windows_close_at_once() -> AbstractContextManager[Any]:

@@ -24,6 +24,7 @@ from acep_approx.engines.runs.shedding import Shedding
 from acep_approx.events.columns import to_numpy
 from acep_approx.events.stream import EventBatch
 from acep_approx.kernels.rules.doubt import Seen, follow
+from acep_approx.kernels.rules.lost import MAY_END
 from acep_approx.kernels.runs.pools import NEVER
 from acep_approx.matching.pipeline import Pipeline
 from acep_approx.matching.stream_batch import StreamBatch
@@ -220,7 +221,7 @@ class Watch:
         if self._lost_runs is not None and told is not None:
             shown = Shown(slots, ticks, np.array(masks, np.int64)[classes], batch.values)
             told = told._replace(rows=told.rows - batch.first_row)
-            is_open = self._lost_runs.follow(shown, told, leads, ends)
+            is_open = self._lost_runs.follow(shown, told, leads, ends) & MAY_END > 0
         is_open |= unsure
         self._open, self._slots, self._last = (rows, is_open), slots, some
         at = np.flatnonzero(leads)

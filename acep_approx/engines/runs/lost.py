@@ -35,6 +35,8 @@ HOW = {"<": kernel.LESS, "<=": kernel.LESS_OR_EQUAL, ">": kernel.GREATER, ">=": 
 HOW |= {"=": kernel.EQUAL, "!=": kernel.DIFFERENT, "<>": kernel.DIFFERENT}
 MOST_LETTERS = 62
 """That fit into a word."""
+LETTERS = (1 << MOST_LETTERS) - 1
+"""The bits of letters, in the mask of a class of events."""
 ColumnOf = Callable[[str], pa.Array]
 """Gives the column of an attribute name."""
 
@@ -275,8 +277,8 @@ class LostRuns:
 
     def follow(
         self, events: Shown, lost: Lost | None = None, leads: Bools | None = None, all_end: Bools | None = None
-    ) -> Bools:
-        """At which events one of these runs may complete a match.
+    ) -> Ints:
+        """What each event may do to these runs: ``MAY_STEP``, ``MAY_END`` of the kernel.
 
         Parameters
         ----------
@@ -305,10 +307,10 @@ class LostRuns:
             starts,
             bounds,
         )
-        is_open = np.zeros(number, np.bool_)
+        may = np.zeros(number, np.int64)
         next_ = np.tile(EMPTY, max(steps.moves.registers, 1))
-        kernel.follow_lost(steps.moves, coming, self._kept, next_, NEVER, is_open)
-        return is_open
+        kernel.follow_lost(steps.moves, coming, self._kept, next_, NEVER, may)
+        return may
 
     @property
     def kept(self) -> tuple[Ints, Ints]:

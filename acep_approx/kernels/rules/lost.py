@@ -21,6 +21,8 @@ LESS, LESS_OR_EQUAL, GREATER, GREATER_OR_EQUAL, EQUAL, DIFFERENT = range(6)
 """How a test compares."""
 UNKNOWN, OWN = -1, -2
 """What a register becomes, where it is none of before: what nobody knows; or, from there down, a value of the event."""
+MAY_STEP, MAY_END = 1, 2
+"""What events may do to these runs, as bits: take one of them a step on, or begin one; complete a match."""
 WHOLE = float(1 << 50)
 """Up to here whole numbers are exact, in sums and products with small ones too."""
 ROUNDED = 1e-9
@@ -195,9 +197,9 @@ def _go_on(moves: Moves, coming: Coming, kept: Kept, i: int, step: int, cell: in
 
 
 @inline
-def _step_on(moves: Moves, coming: Coming, kept: Kept, i: int, next_: Floats, never: int) -> bool:
-    """Let an event take lost runs a step on; returns whether one of them may complete a match."""
-    is_open, slot, low = False, coming.slot[i], coming.tick[i] - moves.window
+def _step_on(moves: Moves, coming: Coming, kept: Kept, i: int, next_: Floats, never: int) -> int:
+    """Let an event take runs a step on, or begin some; returns what it may do."""
+    may, slot, low = 0, coming.slot[i], coming.tick[i] - moves.window
     for back in range(moves.places - 1):
         place = moves.places - 1 - back
         for step in range(moves.first[place], moves.first[place + 1]):
@@ -209,16 +211,16 @@ def _step_on(moves: Moves, coming: Coming, kept: Kept, i: int, next_: Floats, ne
                 cell = (slot * moves.places + place) * PARTS + part
                 if kept.start[cell] < low or not _may_step(moves, coming, kept, i, step, cell):
                     continue
-                is_open = is_open or moves.ends[step] != 0
+                may |= MAY_STEP if moves.ends[step] == 0 else MAY_STEP | MAY_END
                 if leads:
                     _go_on(moves, coming, kept, i, step, cell, next_, never)
     begun = slot * moves.places * PARTS
     for step in range(moves.first[0], moves.first[1]):
         if coming.letters[i] >> moves.letter[step] & 1:
-            is_open = is_open or moves.ends[step] != 0
+            may |= MAY_STEP if moves.ends[step] == 0 else MAY_STEP | MAY_END
             kept.start[begun] = coming.tick[i]
             _go_on(moves, coming, kept, i, step, begun, next_, never)
-    return is_open
+    return may
 
 
 @inline
@@ -233,16 +235,16 @@ def _take_lost(moves: Moves, coming: Coming, kept: Kept, i: int, when: int, neve
 
 
 @kernel
-def follow_lost(moves: Moves, coming: Coming, kept: Kept, next_: Floats, never: int, is_open: Bools) -> None:
-    """Follow the runs that the exact run may have, and this one has not.
+def follow_lost(moves: Moves, coming: Coming, kept: Kept, next_: Floats, never: int, may: Ints) -> None:
+    """Follow the runs that the exact run may have, and this one has not; or all that there may be.
 
-    ``is_open``: whether one of them may complete a match at each event. ``next_`` has room for the bounds of one place.
+    ``may``: what each event may do to them. ``next_`` has room for the bounds of one place.
 
     Complexity: O(events * steps * registers).
     """
     for i in range(len(coming.slot)):
         slot, row = coming.slot[i], coming.lost[i]
-        is_open[i] = False
+        may[i] = 0
         if slot < 0:
             continue
         if coming.all_end[i]:
@@ -251,11 +253,10 @@ def follow_lost(moves: Moves, coming: Coming, kept: Kept, next_: Floats, never: 
         if row >= 0:
             unknown = coming.starts[row * (1 + 2 * moves.places)]
             if unknown > never:
-                is_open[i] = True
+                may[i] |= MAY_STEP | MAY_END
                 _put_anywhere(moves, kept, slot, unknown, never)
             _take_lost(moves, coming, kept, i, 0, never)
-        if _step_on(moves, coming, kept, i, next_, never):
-            is_open[i] = True
+        may[i] |= _step_on(moves, coming, kept, i, next_, never)
         if coming.leads[i]:
             _put_anywhere(moves, kept, slot, coming.tick[i], never)
         if row >= 0:
