@@ -115,10 +115,10 @@ class ExactAudit:
         if not self.tries_ends:
             self.cells.end_piece(batch, granted, events, found)
 
-    def _try_ends(self) -> float:
+    def _try_ends(self, *, is_last: bool = False) -> float:
         """Try some; gives the run-steps that are left for cells, if these come next."""
         assert self.ends is not None
-        self.ends.try_some()
+        self.ends.try_some(is_last=is_last)
         left = self.ends.quota - self.ends.steps if self.ends.is_dear else 0.0
         self.ends.quota -= left
         return left
@@ -126,7 +126,7 @@ class ExactAudit:
     def finish(self) -> None:
         """The stream has ended."""
         if self.tries_ends:
-            self.cells.quota += self._try_ends()
+            self.cells.quota += self._try_ends(is_last=True)
 
     def rebind(self) -> None:
         """Columns have got wider types: the current cells are given up."""

@@ -56,8 +56,8 @@ KNOWN, AT_A_TIME = 8, 0.25
 they are given up, few are."""
 LEAST = 0.125
 """Of those that were tried now; for fewer it is not worth another call, and what is left is saved up."""
-ON_FIRST = 0.5
-"""Share of what is granted so far that the first one may take."""
+AT_MOST = 0.5
+"""Share of what is left that ends which are tried together may take: one may be far dearer than all others."""
 ENOUGH = 1.5
 """How many times what ends have cost so far must be there for those that are tried."""
 FIRST, FEW, MORE = 4, 8, 3
@@ -349,12 +349,14 @@ class ExactEnds:
         left = self.quota - self.steps
         return left >= (SAVED * self._each if self._begun else PLENTY) or self._waiting >= MOST_WAITING
 
-    def try_some(self) -> None:
+    def try_some(self, *, is_last: bool = False) -> None:
         """Try as many of the open ends as there are run-steps for, drawn at random; then forget old events.
 
         What an end takes rises with the events that are read for it: those with few are drawn more often, by the square
         root (Neyman's allocation for units of unlike cost). The draws are those with the lowest of random numbers
         ("bottom k"; Cohen and Kaplan, PODC 2007): by the lowest one that was not tried each had its chance.
+
+        ``is_last``: no more ends will come.
         """
         kept = Kept.joined(self._parts)
         spans = self.look.spans(kept, np.flatnonzero(kept.is_open))
@@ -362,24 +364,26 @@ class ExactEnds:
         rank = dice.exponential(size=len(spans.ends)) * np.sqrt(spans.sizes)
         order = np.argsort(rank, kind="stable")
         rank, spans = rank[order], spans.take(order)
-        found, given_up = [np.zeros(0, np.bool_)], 0
+        points, sizes = [np.zeros(0, np.bool_)], [np.zeros(0, np.int64)]
+        given_up = 0
         for some in self._portions(spans):
-            left = int((self.quota - self.steps) * (1 if self._begun else ON_FIRST))
+            has_any = self.sample.tried or len(points) > 1
+            most = int((self.quota - self.steps) * (AT_MOST if has_any or not is_last else 1))
+            self._begun += len(some.ends)
+            self._read += int(some.sizes.sum())
             try:
-                is_point, steps = self.look.completes(kept, some, left)
+                is_point, steps = self.look.completes(kept, some, most)
             except TooManyStepsError:
-                self.steps, given_up = self.steps + left, len(some.ends)
-                break
-            finally:
-                self._begun += len(some.ends)
-                self._read += int(some.sizes.sum())
+                self.steps, given_up = self.steps + most, given_up + len(some.ends)
+                continue
             self.steps += steps
-            found.append(is_point)
-        points = np.concatenate(found)
-        tried = len(points)
-        least = rank[tried + given_up] if tried + given_up < len(rank) else np.inf
-        chances = -np.expm1(-least / np.sqrt(spans.sizes[:tried]))
-        portion = EndSample.drawn(len(rank), chances, points, given_up)
+            points.append(is_point)
+            sizes.append(some.sizes)
+        read = np.concatenate(sizes)
+        begun = len(read) + given_up
+        least = rank[begun] if begun < len(rank) else np.inf
+        chances = -np.expm1(-least / np.sqrt(read))
+        portion = EndSample.drawn(len(rank), chances, np.concatenate(points), given_up)
         self.sample = self.sample.combine(replace(portion, open=0))  # they were counted when they came
         # the same run-steps may show more of the stream by matching parts of it
         self.is_dear = self._each * self.sample.open > DEAR * self.full_work * self._seen > 0
