@@ -419,12 +419,12 @@ class ExactEnds:
     def snapshot(self) -> dict[str, Any]:
         """What must be kept to go on elsewhere, as JSON. Complexity: O(events of a window)."""
         kept = Kept.joined(self._parts)
-        data = [b64encode(to_ipc(pa.Table.from_batches([batch]))).decode() for batch in kept.data]
+        data = [_text(pa.Table.from_batches([batch])) for batch in kept.data]
         return {
             "counts": [self.quota, self.steps, self._seen, self._waiting, self._begun, self._read],
             "is_dear": self.is_dear,
             "sample": list(vars(self.sample).values()),
-            "runs": None if self.runs is None else [words.tolist() for words in self.runs.kept],
+            "runs": None if self.runs is None else [_text(pa.table({"words": words})) for words in self.runs.kept],
             "events": [kept.slots.tolist(), kept.ticks.tolist(), kept.is_open.tolist()],
             "data": data,
         }
@@ -440,12 +440,20 @@ class ExactEnds:
         if self.runs is not None and saved.get("runs") is None:  # of a state of before: nobody knows what there may be
             self.runs = None
         if self.runs is not None:
-            start, bounds = (np.array(words, np.int64) for words in saved["runs"])
-            self.runs.take_over(start, bounds)
-        data = [one_batch(from_ipc(b64decode(table))) for table in saved["data"]]
+            self.runs.take_over(*(_table(text).column("words").to_numpy().copy() for text in saved["runs"]))
+        data = [one_batch(_table(text)) for text in saved["data"]]
         slots, ticks, is_open = saved["events"]
         kept = Kept(np.array(slots, np.int64), np.array(ticks, np.int64), np.array(is_open, np.bool_), data)
         length = sum(map(len, data))
         check_arrays(vars(kept), {"slots": Range(length, 0, COUNT), "ticks": Range(length, -TICK, TICK)})
         check("events", good=len(kept.is_open) == length and len(data) < 2)
         self._parts = [kept]
+
+
+def _text(table: pa.Table) -> str:
+    """A table in JSON."""
+    return b64encode(to_ipc(table, "zstd")).decode()
+
+
+def _table(text: str) -> pa.Table:
+    return from_ipc(b64decode(text))
