@@ -89,7 +89,8 @@ def test_a_number_is_given_where_the_interval_is_narrow() -> None:
 
 
 def test_a_run_that_found_nothing_may_have_missed_everything() -> None:
-    assert Evidence(0, 100, ends=EndSample(0)).interval(0.95)[0] == 0.0
+    assert Evidence(0, 100, ends=EndSample(3)).interval(0.95)[0] == 0.0
+    assert Evidence(0, 100, ends=EndSample(0)).interval(0.95) == (1.0, 1.0, 1.0)  # no event can end a match
     assert Evidence(0, 100, ends=EndSample.of(50, 4, 1)).interval(0.95) == (0.0, 0.0, 0.0)
 
 

@@ -3,25 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import cache
 from random import Random
+from typing import Any
+from unittest.mock import patch
+from warnings import catch_warnings, simplefilter
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
 from acep_approx import Query, compile_query
+from acep_approx.arrays import Ints
+from acep_approx.engines.batches import RunEvents
+from acep_approx.engines.runs import lost
+from acep_approx.engines.runs.lost import LostRuns, Shown
 from acep_approx.events.roles import infer_roles
 from acep_approx.events.source import open_source
-from acep_approx.events.stream import read_events
+from acep_approx.events.stream import EventBatch, read_events
+from acep_approx.kernels.rules.lost import MAY_END, MAY_STEP
 from acep_approx.matching.execution import Execution
 from acep_approx.matching.outputs.kinds import POINTS
 from acep_approx.planning.planner import plan
 from acep_approx.query import backwards as module
 from acep_approx.query.syntax import QuerySyntax
 from acep_approx.shedding import exact_ends
-from acep_approx.shedding.exact_ends import END, Kept, LookBack, one_batch
+from acep_approx.shedding.exact_ends import END, ExactEnds, Kept, LookBack, one_batch
 from tests.cases import cases
 from tests.naive import expected_matches, match_points
 from tests.rich_worlds import RichWorld, rich_world
@@ -118,6 +127,83 @@ def _forwards(syntax: QuerySyntax, name: str) -> QuerySyntax | None:
 @pytest.mark.parametrize("mutant", [_from_anywhere, _forwards])
 def test_mutants_are_noticed(mutant: Callable[[QuerySyntax, str], QuerySyntax | None]) -> None:
     assert any(disagrees(world, mutant) for world in turned_worlds(cases(600)))
+
+
+# --- what may end a match at all -----------------------------------------------------------------------------
+
+
+def told_of(world: RichWorld) -> tuple[set[int], set[int]] | None:
+    """Rows of events that may end a match, and that may take a step, as an audit has them; None: it asks nothing."""
+    steps, ends = set[int](), set[int]()
+    add, follow = ExactEnds.add, LostRuns.follow
+    rows = np.zeros(0, np.int64)
+
+    def noting(self: ExactEnds, batch: EventBatch, events: RunEvents, *rest: Any, **more: Any) -> None:
+        nonlocal rows
+        rows = np.sort(events.row)
+        add(self, batch, events, *rest, **more)
+
+    def told(self: LostRuns, events: Shown) -> Ints:
+        may = follow(self, events)
+        steps.update(rows[may & MAY_STEP > 0].tolist())
+        ends.update(rows[may & MAY_END > 0].tolist())
+        return may
+
+    with patch.object(ExactEnds, "add", noting), patch.object(LostRuns, "follow", told), catch_warnings():
+        simplefilter("ignore")  # events of some type never come
+        some = compile_query(world.text, engine="runs").match_within(world.table(), "3 steps/event", audit=0.5)
+        some.points()
+    audit = some.shedder.exact_audit
+    return None if audit is None or audit.ends is None or audit.ends.runs is None else (ends, steps)
+
+
+def misses_some(world: RichWorld) -> bool | None:
+    """Whether a match has an event that is said to take no run a step on, or ends with one that can end none."""
+    told = told_of(world)
+    if told is None:
+        return None
+    ends, steps = told
+    matches = expected_matches(world.query, world.rows)
+    taken = {row for bound in matches for row, *_ in bound}
+    return not (set(match_points(matches)) <= ends and taken <= steps)
+
+
+def test_what_no_run_can_take_is_in_no_match_by_brute_force() -> None:
+    tried = [misses_some(world) for world in turned_worlds(cases(2000, 60))]
+    assert tried.count(False) > len(tried) // 2
+    assert not any(tried)
+
+
+def windows_are_short() -> AbstractContextManager[Any]:
+    """A mutant: runs are forgotten before their window is over."""
+    begin = LostRuns.__init__
+    return patch.object(LostRuns, "__init__", lambda runs, arena, window, **more: begin(runs, arena, 0, **more))
+
+
+def numbers_are_the_same() -> AbstractContextManager[Any]:
+    """A mutant: where a number must be less, or greater, one that some run has is asked for."""
+    return patch.dict(lost.HOW, {"<": lost.HOW["="], ">": lost.HOW["="]})
+
+
+def left_open() -> tuple[int, int, int]:
+    """Events of a stream that may end a match and were not reported; those that do end one; and those that end none."""
+    table = visits(3, 6_000)
+    some = query().match_within(table, "1 steps/event")
+    found, exact = some.points().num_rows, query().match(table).points().num_rows
+    others = int(np.sum(table.column("type").to_numpy() == "Pay")) - exact
+    return some.shedder.exact_audit.ends.sample.open, exact - found, others
+
+
+def test_of_many_events_that_can_end_a_match_few_stay_open() -> None:
+    still, missed, others = left_open()
+    assert 0 < missed <= still < missed + 0.2 * others
+
+
+@pytest.mark.parametrize("mutant", [windows_are_short, numbers_are_the_same])
+def test_mutants_of_runs_are_noticed(mutant: Callable[[], AbstractContextManager[Any]]) -> None:
+    with mutant():
+        still, missed, _ = left_open()
+        assert still < missed
 
 
 # --- inside a budget -----------------------------------------------------------------------------------------

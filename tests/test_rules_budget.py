@@ -16,6 +16,7 @@ import pytest
 
 from acep_approx import RuleHistory, RuleSet, compile_rules
 from acep_approx.api.rule_budget import CREDIT
+from acep_approx.engines.runs.lost import LostRuns
 from acep_approx.errors import DataError, QueryError, UsageError
 from acep_approx.events.roles import infer_roles
 from acep_approx.kernels.rules.doubt import WRITES_IF
@@ -27,7 +28,6 @@ from acep_approx.rules.firing import Firing
 from acep_approx.rules.lockstep.loop import LockstepStage
 from acep_approx.rules.log import TableLog, Transactions
 from acep_approx.rules.losses import Watch
-from acep_approx.rules.lost import LostRuns
 from acep_approx.rules.table import TableRows
 from acep_approx.rules.unsure import ALL, Readings, Unsure
 from acep_approx.rules.words import Texts
@@ -121,7 +121,7 @@ def nothing_is_missed() -> AbstractContextManager[Any]:
 
 def lost_runs_lead_nowhere() -> AbstractContextManager[Any]:
     """No event completes a run that was lost."""
-    return patch.object(LostRuns, "follow", lambda _self, batch, *_: np.zeros(len(batch), np.bool_))
+    return patch.object(LostRuns, "follow", lambda _self, events, *_: np.zeros(len(events.slots), np.int64))
 
 
 def windows_close_at_once() -> AbstractContextManager[Any]:

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from acep_approx.arrays import Floats
+from acep_approx.arrays import Bools, Floats
 from acep_approx.budget.audit import AuditSample, RecallEstimate
 from acep_approx.ranges import COUNT, finite, number_in
 
@@ -111,6 +111,25 @@ class EndSample:
         return cls(number, tried, missed, given_up, number, number * missed / tried, number * number / tried)
 
     @classmethod
+    def drawn(cls, number: int, chances: Floats, is_point: Bools, given_up: int = 0) -> EndSample:
+        """The same where each of those that were tried was drawn with a chance of its own.
+
+        Source: the ratio estimator of Hajek, and as many draws with the same chance as these are worth (Kish).
+
+        Examples
+        --------
+        >>> two = EndSample.drawn(40, np.array([0.1, 0.05]), np.array([True, False]))
+        >>> round(two.share, 2), round(two.number, 2)
+        (0.33, 1.8)
+        """
+        if not len(chances):
+            return cls(number, given_up=given_up)
+        weights = 1 / chances
+        total, worth = float(weights.sum()), float(weights.sum() ** 2 / (weights @ weights))
+        lost = number * float(weights @ is_point) / total
+        return cls(number, len(chances), int(is_point.sum()), given_up, number, lost, number * number / worth)
+
+    @classmethod
     def restored(cls, saved: list[float]) -> EndSample:
         """A sample of a state, if it can be one.
 
@@ -158,7 +177,10 @@ class EndSample:
         """How likely such a sample is by how many were missed, drawn without replacement; 1 where it is likeliest."""
         from scipy.special import gammaln
 
-        is_possible = (lost > hits - 0.5) & (self.open - lost > others - 0.5)
+        rest = self.open - lost
+        is_possible = (lost > np.maximum(hits, self.missed) - 0.5) & (
+            rest > np.maximum(others, self.tried - self.missed) - 0.5
+        )
         lost, rest = np.where(is_possible, lost, hits), np.where(is_possible, self.open - lost, others)
         logs = gammaln(lost + 1) - gammaln(np.maximum(lost - hits, 0) + 1) - gammaln(hits + 1)
         logs += gammaln(rest + 1) - gammaln(np.maximum(rest - others, 0) + 1) - gammaln(others + 1)
@@ -226,8 +248,8 @@ class Evidence:
         """
         missed = self.ends.missed if self.ends is not None else 0
         is_complete = self.ends is not None and self.ends.is_complete
-        if missed + self.found and (is_complete or not self.found):  # who found none of some has missed all
-            recall = self.found / (self.found + missed)
+        if is_complete or (missed and not self.found):  # who found none of some has missed all
+            recall = self.found / (self.found + missed) if missed else 1.0
             return recall, recall, recall
         least = self._least
         edges = least + (1 - least) * (1 - np.cos(np.linspace(0, np.pi, CELLS + 1))) / 2

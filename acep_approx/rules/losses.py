@@ -19,10 +19,12 @@ import pyarrow.compute as pc
 from acep_approx.archive import Scope
 from acep_approx.arrays import Bools, Ints, extended
 from acep_approx.engines.runs.load_shedder import LoadShedder
+from acep_approx.engines.runs.lost import LostRuns, Shown, can_follow
 from acep_approx.engines.runs.shedding import Shedding
 from acep_approx.events.columns import to_numpy
 from acep_approx.events.stream import EventBatch
 from acep_approx.kernels.rules.doubt import Seen, follow
+from acep_approx.kernels.rules.lost import MAY_END
 from acep_approx.kernels.runs.pools import NEVER
 from acep_approx.matching.pipeline import Pipeline
 from acep_approx.matching.stream_batch import StreamBatch
@@ -35,7 +37,6 @@ from acep_approx.rules.doubt import NO_PLACE, Guard, TableDoubt
 from acep_approx.rules.firing import Firing, OfBatch, OfEvents, Statement
 from acep_approx.rules.graph import Cell, RuleGraph, cell
 from acep_approx.rules.log import TableLog, Transactions, places_of_events
-from acep_approx.rules.lost import LostRuns, can_follow
 from acep_approx.rules.matched import LEAF, Matched
 from acep_approx.rules.program import Program
 from acep_approx.rules.unsure import Readings, Unsure, is_of
@@ -162,7 +163,7 @@ class Watch:
         self._passes_all = passing_less(query) is None and not negated_variables(query.pattern) and not rule.is_late
         is_always = self._chooses or rule.plan.is_count_window
         self._window = ALWAYS if is_always else pipeline.window
-        if arena is not None and not is_always and can_follow(rule):
+        if arena is not None and not is_always and not rule.is_late and can_follow(rule.plan.registers):
             self._lost_runs = LostRuns(arena, self._window)
         self._ends = {letter.type for n, letter in enumerate(rule.plan.letters) if rule.last_letters >> n & 1}
         self._shadow, self._first = NO_ROWS, NO_ROWS
@@ -218,7 +219,9 @@ class Watch:
             ends = np.array([bool(mask & ending) and not mask & later for mask in masks])[classes] & ~unsure
         follow(Seen(slots, ticks, rows, lost, leads, ends), self._window, NEVER, self._shadow, self._first, is_open)
         if self._lost_runs is not None and told is not None:
-            is_open = self._lost_runs.follow(batch, slots, np.array(masks, np.int64)[classes], told, leads, ends)
+            shown = Shown(slots, ticks, np.array(masks, np.int64)[classes], batch.values)
+            told = told._replace(rows=told.rows - batch.first_row)
+            is_open = self._lost_runs.follow(shown, told, leads, ends) & MAY_END > 0
         is_open |= unsure
         self._open, self._slots, self._last = (rows, is_open), slots, some
         at = np.flatnonzero(leads)

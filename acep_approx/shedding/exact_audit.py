@@ -17,6 +17,8 @@ from acep_approx.budget.audit import MOST_LOST, AuditCells, RecallEstimate
 from acep_approx.budget.budget import granted_beside
 from acep_approx.budget.evidence import Evidence, Expected
 from acep_approx.engines.batches import RunEvents
+from acep_approx.engines.runs.lost import LostRuns, can_follow
+from acep_approx.engines.runs.shedding import Shedding
 from acep_approx.events.roles import Roles
 from acep_approx.events.stream import EventBatch
 from acep_approx.planning.planner import Plan
@@ -39,6 +41,8 @@ class ExactAudit:
         Share of the budget that is for it. What is not used is saved up.
     full_work : float
         Run-steps per event of an exact run, as far as is known.
+    arena : Shedding
+        Of the run.
 
     Attributes
     ----------
@@ -48,14 +52,21 @@ class ExactAudit:
     """
 
     def __init__(
-        self, plan: Plan, columns: tuple[pa.Schema, Roles], cells: AuditCells, explores: float, full_work: float
+        self,
+        plan: Plan,
+        columns: tuple[pa.Schema, Roles],
+        cells: AuditCells,
+        explores: float,
+        full_work: float,
+        arena: Shedding,
     ) -> None:
         assert plan.registers is not None
         self.cells, self.explores = ExactCells(plan, columns, cells, full_work), explores
         self.ends: ExactEnds | None = None
         look = LookBack.of(plan, *columns, cells.window)
         if look is not None:
-            self.ends = ExactEnds(look, ending_letters(plan.registers), cells.seed, full_work)
+            runs = LostRuns(arena, cells.window, begins=True) if can_follow(plan.registers) else None
+            self.ends = ExactEnds(look, ending_letters(plan.registers), cells.seed, full_work, runs)
         self._events: RunEvents
         self._found: list[Ints] = []  # rows of the match points of the run in this piece
 
@@ -104,10 +115,10 @@ class ExactAudit:
         if not self.tries_ends:
             self.cells.end_piece(batch, granted, events, found)
 
-    def _try_ends(self) -> float:
+    def _try_ends(self, *, is_last: bool = False) -> float:
         """Try some; gives the run-steps that are left for cells, if these come next."""
         assert self.ends is not None
-        self.ends.try_some()
+        self.ends.try_some(is_last=is_last)
         left = self.ends.quota - self.ends.steps if self.ends.is_dear else 0.0
         self.ends.quota -= left
         return left
@@ -115,7 +126,7 @@ class ExactAudit:
     def finish(self) -> None:
         """The stream has ended."""
         if self.tries_ends:
-            self.cells.quota += self._try_ends()
+            self.cells.quota += self._try_ends(is_last=True)
 
     def rebind(self) -> None:
         """Columns have got wider types: the current cells are given up."""

@@ -2,7 +2,9 @@
 
 Whether a match ends with an event is seen by reading the events before it backwards (``query.backwards``): one run for
 each end, where an exact run has all runs of the window. So a share of a budget that pays for a few cells often pays for
-hundreds of ends. They are drawn at random from all that are open, so they speak for the others.
+hundreds of ends. They are drawn at random from all that are open, so they speak for the others. Not open is what no run
+can end, by the least and the greatest numbers of all runs that there may be (``LostRuns``): often that is nearly
+everything but match points.
 
 Events are kept for a window, and as long as ends wait to be tried. Ends wait until enough have come: what is granted
 for few of them varies too much.
@@ -22,14 +24,17 @@ from acep_approx.arrays import Bools, Ints
 from acep_approx.automaton.registers import RegisterAutomaton
 from acep_approx.budget.evidence import EndSample
 from acep_approx.engines.batches import RunEvents
+from acep_approx.engines.runs.lost import LETTERS, LostRuns, Shown
 from acep_approx.events.columns import to_arrow
 from acep_approx.events.reading.widening import one_table
 from acep_approx.events.roles import Roles
 from acep_approx.events.stream import EventBatch
 from acep_approx.ipc import from_ipc, to_ipc
+from acep_approx.kernels.rules.lost import MAY_END, MAY_STEP
 from acep_approx.matching.execution import Execution
 from acep_approx.matching.outputs.kinds import BARE
 from acep_approx.matching.outputs.of_runs import TooManyStepsError
+from acep_approx.matching.stream_batch import ColumnOf
 from acep_approx.planning.planner import Plan, plan
 from acep_approx.query.backwards import backwards
 from acep_approx.query.shape import walk
@@ -40,6 +45,8 @@ END = "acep_end"
 """The column by which events read backwards belong to the end that they are read for."""
 AT_ONCE, MOST_WAITING = 1 << 12, 1 << 15
 """Events after which ends are tried if enough is saved up, and after which they are tried with what there is."""
+PLENTY = 1 << 12
+"""Run-steps that are enough for the first ones: nobody knows yet what they take."""
 SAVED = 32
 """How many ends there should be run-steps for: what they take differs much, and with less many would be given up."""
 MOST_KEPT = 1 << 18
@@ -49,10 +56,13 @@ KNOWN, AT_A_TIME = 8, 0.25
 they are given up, few are."""
 LEAST = 0.125
 """Of those that were tried now; for fewer it is not worth another call, and what is left is saved up."""
-ON_FIRST = 0.25
-"""Share of what is granted so far that the first one may take."""
+AT_MOST = 0.5
+"""Share of what is left that ends which are tried together may take: one may be far dearer than all others."""
 ENOUGH = 1.5
 """How many times what ends have cost so far must be there for those that are tried."""
+FIRST, FEW, MORE = 4, 8, 3
+"""Events that are read first for each end, as if there were so many ends at least, and how many times as many next:
+most ends that complete a match do so with events that are near."""
 HEAVY, READ = 500, 0.5
 """Run-steps per event of the exact run from which on about so many events, at most, are read backwards for each that
 comes: to read one takes as long as dozens of run-steps, and such a load is shed to save time."""
@@ -133,21 +143,26 @@ class LookBack:
         ago = kept.ticks[ends][of_end] - kept.ticks[rows]
         by_time = np.argsort(ago, kind="stable")
         of_end, rows, ago = of_end[by_time], rows[by_time], ago[by_time]
-        part = one_batch(pa.Table.from_batches(kept.data).take(to_arrow(rows)))
-        execution = self._bound(part.schema)
+        execution = self._bound(kept.data[0].schema)
         assert execution.pipeline is not None
         first_row, first_end, first_tick = self._next
-        part = part.append_column(END, to_arrow(first_end + of_end))
         done = execution.progress.steps
         execution.pipeline.results.give_up_after(done + most_steps)
         completed = np.zeros(len(ends), np.bool_)
-        try:
-            for table in execution.run(EventBatch(first_row, first_tick + ago, part)):
-                completed[of_end[table.column("row").to_numpy() - first_row]] = True
-        except TooManyStepsError:
-            self._execution = None
-            raise
-        self._next = first_row + len(rows), first_end + len(ends), first_tick + int(ago[-1]) + self.window + 1
+        for some in _stages(len(rows), len(ends)):
+            at = np.arange(len(rows))[some]
+            at = at[~completed[of_end[at]]]  # of an end that completes a match nothing more is asked
+            if not len(at):
+                continue
+            part = kept.data[0].take(to_arrow(rows[at])).append_column(END, to_arrow(first_end + of_end[at]))
+            try:
+                for table in execution.run(EventBatch(first_row, first_tick + ago[at], part)):
+                    completed[of_end[at[table.column("row").to_numpy() - first_row]]] = True
+            except TooManyStepsError:
+                self._execution = None
+                raise
+            first_row += len(at)
+        self._next = first_row, first_end + len(ends), first_tick + int(ago[-1]) + self.window + 1
         return completed, execution.progress.steps - done
 
     def _bound(self, known: pa.Schema) -> Execution:
@@ -158,6 +173,14 @@ class LookBack:
             fields = [wider.get(field.name, field) for field in self.schema]
             self._execution.bind(pa.schema([*fields, pa.field(END, pa.int64())]), self.roles)
         return self._execution
+
+
+def _stages(events: int, ends: int) -> Iterator[slice]:
+    """Parts of events that are read one after the other, each several times as long as all before."""
+    done, size = 0, FIRST * max(ends, FEW)
+    while done < events:
+        yield slice(done, done + size)
+        done, size = done + size, MORE * size
 
 
 def one_batch(table: pa.Table) -> pa.RecordBatch:
@@ -209,6 +232,13 @@ class Kept:
         data = [batch for part in parts for batch in part.data if len(batch)]
         return cls(slots, ticks, is_open, [one_batch(one_table(data))] if data else [])
 
+    def where(self, is_wanted: Bools) -> Kept:
+        """Some of them."""
+        if is_wanted.all():
+            return self
+        data = [batch.filter(pa.array(is_wanted)) for batch in self.data]
+        return Kept(self.slots[is_wanted], self.ticks[is_wanted], self.is_open[is_wanted], data)
+
     def since(self, tick: int) -> Kept:
         """Those from a tick on; none waits to be tried any more. Of one batch, or none."""
         first = int(np.searchsorted(self.ticks, tick))
@@ -242,7 +272,10 @@ class Spans:
 
     def part(self, first: int, number: int) -> Spans:
         """Those of so many of the ends."""
-        some = slice(first, first + number)
+        return self.take(slice(first, first + number))
+
+    def take(self, some: slice | Ints) -> Spans:
+        """Those of some of the ends."""
         return Spans(self.order, self.ends[some], self.first[some], self.last[some])
 
 
@@ -258,6 +291,8 @@ class ExactEnds:
         Another one draws other ends.
     full_work : float
         Run-steps per event of an exact run, as far as is known; 0: it is not.
+    runs : LostRuns, optional
+        Follows all runs that there may be.
 
     Attributes
     ----------
@@ -268,8 +303,10 @@ class ExactEnds:
         Whether trying ends costs more than matching parts of the stream.
     """
 
-    def __init__(self, look: LookBack, ending: int, seed: int, full_work: float) -> None:
-        self.look, self.ending, self.full_work = look, ending, full_work
+    def __init__(
+        self, look: LookBack, ending: int, seed: int, full_work: float, runs: LostRuns | None = None
+    ) -> None:
+        self.look, self.ending, self.full_work, self.runs = look, ending, full_work, runs
         self.quota, self.steps = 0.0, 0
         self.sample = EndSample()
         self.is_dear = False
@@ -288,43 +325,65 @@ class ExactEnds:
         """
         order = np.argsort(events.row)
         rows = events.row[order]
-        can_end = np.array([mask & self.ending != 0 for mask in classes], np.bool_)[events.cls[order]]
-        is_open = can_end & ~np.isin(rows, found) & (not is_certain)
-        self.sample = self.sample.combine(EndSample(int(is_open.sum())))
+        data = batch.data.take(to_arrow(rows - batch.first_row))
+        came = Kept(events.slot[order], events.tick[order], np.zeros(len(rows), np.bool_), [data])
+        may = self._may(came, np.array([mask & LETTERS for mask in classes], np.int64)[events.cls[order]])
+        came.is_open = (may & MAY_END > 0) & ~np.isin(rows, found) & (not is_certain)
+        self.sample = self.sample.combine(EndSample(int(came.is_open.sum())))
         self._seen += len(batch)
         if self.is_dear:
             return
-        data = batch.data.take(to_arrow(rows - batch.first_row))
-        self._parts.append(Kept(events.slot[order], events.tick[order], is_open, [data]))
+        self._parts.append(came.where(may & MAY_STEP > 0))
         self._waiting += len(rows)
+
+    def _may(self, came: Kept, letters: Ints) -> Ints:
+        """What events may do to some run, by their letters."""
+        if self.runs is None:
+            return np.where(letters & self.ending, MAY_STEP | MAY_END, MAY_STEP)
+        return self.runs.follow(Shown(came.slots, came.ticks, letters, ColumnOf(came.data[0], self.look.roles)))
 
     def is_due(self) -> bool:
         """Whether enough events have come for ends to be tried, and enough is granted, so that few are given up."""
         if self.is_dear or self._waiting < AT_ONCE:
             return False
-        has_saved = self.quota - self.steps >= SAVED * self._each
-        return has_saved or not self._begun or self._waiting >= MOST_WAITING
+        left = self.quota - self.steps
+        return left >= (SAVED * self._each if self._begun else PLENTY) or self._waiting >= MOST_WAITING
 
-    def try_some(self) -> None:
-        """Try as many of the open ends as there are run-steps for, drawn at random; then forget old events."""
+    def try_some(self, *, is_last: bool = False) -> None:
+        """Try as many of the open ends as there are run-steps for, drawn at random; then forget old events.
+
+        What an end takes rises with the events that are read for it: those with few are drawn more often, by the square
+        root (Neyman's allocation for units of unlike cost). The draws are those with the lowest of random numbers
+        ("bottom k"; Cohen and Kaplan, PODC 2007): by the lowest one that was not tried each had its chance.
+
+        ``is_last``: no more ends will come.
+        """
         kept = Kept.joined(self._parts)
-        ends = np.flatnonzero(kept.is_open)
+        spans = self.look.spans(kept, np.flatnonzero(kept.is_open))
         dice = np.random.default_rng((self._seed % 2**64, self._seen))  # seeds may be below 0
-        ends = dice.permutation(ends)
-        tried = missed = given_up = 0
-        for some in self._portions(kept, ends):
-            left = int((self.quota - self.steps) * (1 if self._begun else ON_FIRST))
+        rank = dice.exponential(size=len(spans.ends)) * np.sqrt(spans.sizes)
+        order = np.argsort(rank, kind="stable")
+        rank, spans = rank[order], spans.take(order)
+        points, sizes = [np.zeros(0, np.bool_)], [np.zeros(0, np.int64)]
+        given_up = 0
+        for some in self._portions(spans):
+            has_any = self.sample.tried or len(points) > 1
+            most = int((self.quota - self.steps) * (AT_MOST if has_any or not is_last else 1))
+            self._begun += len(some.ends)
+            self._read += int(some.sizes.sum())
             try:
-                is_point, steps = self.look.completes(kept, some, left)
+                is_point, steps = self.look.completes(kept, some, most)
             except TooManyStepsError:
-                self.steps, given_up = self.steps + left, len(some.ends)
-                break
-            finally:
-                self._begun += len(some.ends)
-                self._read += int(some.sizes.sum())
+                self.steps, given_up = self.steps + most, given_up + len(some.ends)
+                continue
             self.steps += steps
-            tried, missed = tried + len(some.ends), missed + int(is_point.sum())
-        portion = EndSample.of(len(ends), tried, missed, given_up)
+            points.append(is_point)
+            sizes.append(some.sizes)
+        read = np.concatenate(sizes)
+        begun = len(read) + given_up
+        least = rank[begun] if begun < len(rank) else np.inf
+        chances = -np.expm1(-least / np.sqrt(read))
+        portion = EndSample.drawn(len(rank), chances, np.concatenate(points), given_up)
         self.sample = self.sample.combine(replace(portion, open=0))  # they were counted when they came
         # the same run-steps may show more of the stream by matching parts of it
         self.is_dear = self._each * self.sample.open > DEAR * self.full_work * self._seen > 0
@@ -333,11 +392,10 @@ class ExactEnds:
         if self.is_dear or len(self._parts[0].ticks) > MOST_KEPT:
             self.is_dear, self._parts = True, []
 
-    def _portions(self, kept: Kept, ends: Ints) -> Iterator[Spans]:
+    def _portions(self, spans: Spans) -> Iterator[Spans]:
         """Ends that may be tried together, as long as there are run-steps for them."""
-        spans, done = self.look.spans(kept, ends), 0
-        sizes = spans.sizes
-        while done < len(ends):
+        sizes, done = spans.sizes, 0
+        while done < len(sizes):
             left = self.quota - self.steps
             enough = int(left / (ENOUGH * max(self._each, 1e-9))) if self._begun else 1
             if self.full_work >= HEAVY:  # by what ends take on average: which of them are tried is left to chance
@@ -345,7 +403,7 @@ class ExactEnds:
             room = int(np.searchsorted(np.cumsum(sizes[done:]), MOST_KEPT, side="right"))
             few = int(max(AT_A_TIME * enough, LEAST * done)) if self._begun >= KNOWN else 0
             # most ends may take no run-step and some many: no more are given up at once than were tried before
-            number = min(max(few, 1), max(self._begun, 1), enough, max(room, 1), len(ends) - done)
+            number = min(max(few, 1), max(self._begun, 1), enough, max(room, 1), len(sizes) - done)
             if number <= 0 or left < 1 or enough < LEAST * done:
                 return
             yield spans.part(done, number)
@@ -361,11 +419,12 @@ class ExactEnds:
     def snapshot(self) -> dict[str, Any]:
         """What must be kept to go on elsewhere, as JSON. Complexity: O(events of a window)."""
         kept = Kept.joined(self._parts)
-        data = [b64encode(to_ipc(pa.Table.from_batches([batch]))).decode() for batch in kept.data]
+        data = [_text(pa.Table.from_batches([batch])) for batch in kept.data]
         return {
             "counts": [self.quota, self.steps, self._seen, self._waiting, self._begun, self._read],
             "is_dear": self.is_dear,
             "sample": list(vars(self.sample).values()),
+            "runs": None if self.runs is None else [_text(pa.table({"words": words})) for words in self.runs.kept],
             "events": [kept.slots.tolist(), kept.ticks.tolist(), kept.is_open.tolist()],
             "data": data,
         }
@@ -378,10 +437,23 @@ class ExactEnds:
         self.steps, self._seen, self._waiting, self._begun, self._read = numbers
         self.is_dear = bool(saved["is_dear"])
         self.sample = EndSample.restored(saved["sample"])
-        data = [one_batch(from_ipc(b64decode(table))) for table in saved["data"]]
+        if self.runs is not None and saved.get("runs") is None:  # of a state of before: nobody knows what there may be
+            self.runs = None
+        if self.runs is not None:
+            self.runs.take_over(*(_table(text).column("words").to_numpy().copy() for text in saved["runs"]))
+        data = [one_batch(_table(text)) for text in saved["data"]]
         slots, ticks, is_open = saved["events"]
         kept = Kept(np.array(slots, np.int64), np.array(ticks, np.int64), np.array(is_open, np.bool_), data)
         length = sum(map(len, data))
         check_arrays(vars(kept), {"slots": Range(length, 0, COUNT), "ticks": Range(length, -TICK, TICK)})
         check("events", good=len(kept.is_open) == length and len(data) < 2)
         self._parts = [kept]
+
+
+def _text(table: pa.Table) -> str:
+    """A table in JSON."""
+    return b64encode(to_ipc(table, "zstd")).decode()
+
+
+def _table(text: str) -> pa.Table:
+    return from_ipc(b64decode(text))

@@ -227,7 +227,7 @@ class Shedder(Outcome):
             self.beside = self._beside(Cohort(self.plan, *self._columns, cells), audit)
         else:
             full = (load.steps_per_event or 0.0) / load.ratio * replace(load, drops=True).ratio
-            self.exact_audit = ExactAudit(self.plan, self._columns, cells, audit, full)
+            self.exact_audit = ExactAudit(self.plan, self._columns, cells, audit, full, self.arena)
         return audit
 
     def _beside(self, cohort: Cohort, audit: float) -> Beside:

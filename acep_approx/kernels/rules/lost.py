@@ -21,6 +21,8 @@ LESS, LESS_OR_EQUAL, GREATER, GREATER_OR_EQUAL, EQUAL, DIFFERENT = range(6)
 """How a test compares."""
 UNKNOWN, OWN = -1, -2
 """What a register becomes, where it is none of before: what nobody knows; or, from there down, a value of the event."""
+MAY_STEP, MAY_END = 1, 2
+"""What events may do to these runs, as bits: take one of them a step on, or begin one; complete a match."""
 WHOLE = float(1 << 50)
 """Up to here whole numbers are exact, in sums and products with small ones too."""
 ROUNDED = 1e-9
@@ -31,8 +33,9 @@ class Moves(NamedTuple):
     """How runs go on: steps by source, ``first[place]`` the first of a place.
 
     ``letter``: its bit; ``target``; ``ends``: whether matches end there. ``moves[s * registers + f]``: what a register
-    of the target becomes. Of each step the tests from ``tests[s]`` on: ``factor * register + shift`` is compared with
-    a value of the event, by number.
+    of the target becomes. Of each step the tests from ``tests[s]`` on: a sum is compared with a value of the event, by
+    number. The sum of a test is ``shift`` and the terms from ``terms[t]`` on: ``factor * register``. Steps of place 0
+    begin runs; without any only those are followed that are said to be lost.
     """
 
     places: int
@@ -44,11 +47,12 @@ class Moves(NamedTuple):
     ends: Ints
     moves: Ints
     tests: Ints
-    register: Ints
     how: Ints
-    factor: Floats
     shift: Floats
     value: Ints
+    terms: Ints
+    register: Ints
+    factor: Floats
 
 
 class Coming(NamedTuple):
@@ -126,32 +130,27 @@ def _put_anywhere(moves: Moves, kept: Kept, slot: int, start: int, never: int) -
 
 
 @inline
-def _off(one: float, other: float) -> float:
-    """By how much numbers that are compared may be off, as they were computed with fractions."""
-    if one == math.floor(one) and other == math.floor(other) and abs(one) < WHOLE and abs(other) < WHOLE:
-        return 0.0
-    return ROUNDED * (abs(one) + abs(other))
+def _is_whole(number: float) -> bool:
+    return not math.isinf(number) and number == math.floor(number)
 
 
 @inline
-def _may_be(how: int, low: float, high: float, value: float) -> bool:
-    """Whether a comparison with some number from ``low`` to ``high`` may hold."""
-    if value != value:  # the event has none
-        return False
-    if math.isinf(low) or math.isinf(high) or math.isinf(value):
+def _may_be(how: int, low: float, high: float, value: float, off: float) -> bool:
+    """Whether a comparison with some number from ``low`` to ``high`` may hold; they may be off by so much."""
+    # an unknown number less another one is none
+    if math.isinf(low) or math.isinf(high) or math.isinf(value) or low != low or high != high:
         return True
-    below, above = _off(low, value), _off(high, value)
     if how == LESS:
-        return low < value + below
+        return low < value + off
     if how == LESS_OR_EQUAL:
-        return low <= value + below
+        return low <= value + off
     if how == GREATER:
-        return high > value - above
+        return high > value - off
     if how == GREATER_OR_EQUAL:
-        return high >= value - above
+        return high >= value - off
     if how == EQUAL:
-        return low <= value + below and high >= value - above
-    return low != high or low != value or below > 0.0
+        return low <= value + off and high >= value - off
+    return low != high or low != value or off > 0.0
 
 
 @inline
@@ -159,12 +158,21 @@ def _may_step(moves: Moves, coming: Coming, kept: Kept, i: int, step: int, cell:
     """Whether an event may take some of the runs of a cell a step on."""
     at, events = cell * 2 * moves.registers, len(coming.slot)
     for t in range(moves.tests[step], moves.tests[step + 1]):
-        f = at + 2 * moves.register[t]
-        if kept.bounds[f] > kept.bounds[f + 1]:  # none of them has a number there
+        value = coming.values[moves.value[t] * events + i]
+        if value != value:  # the event has none
             return False
-        low = moves.factor[t] * kept.bounds[f] + moves.shift[t]
-        high = moves.factor[t] * kept.bounds[f + 1] + moves.shift[t]
-        if not _may_be(moves.how[t], min(low, high), max(low, high), coming.values[moves.value[t] * events + i]):
+        low = high = moves.shift[t]
+        size, is_whole = abs(value) + abs(low), _is_whole(value) and _is_whole(low)
+        for k in range(moves.terms[t], moves.terms[t + 1]):
+            f = at + 2 * moves.register[k]
+            if kept.bounds[f] > kept.bounds[f + 1]:  # none of them has a number there
+                return False
+            one, other = moves.factor[k] * kept.bounds[f], moves.factor[k] * kept.bounds[f + 1]
+            low, high = low + min(one, other), high + max(one, other)
+            size += max(abs(one), abs(other))
+            is_whole = is_whole and _is_whole(one) and _is_whole(other)
+        # numbers with fractions may be off, by as much as the largest of them
+        if not _may_be(moves.how[t], low, high, value, 0.0 if is_whole and size < WHOLE else ROUNDED * size):
             return False
     return True
 
@@ -189,9 +197,9 @@ def _go_on(moves: Moves, coming: Coming, kept: Kept, i: int, step: int, cell: in
 
 
 @inline
-def _step_on(moves: Moves, coming: Coming, kept: Kept, i: int, next_: Floats, never: int) -> bool:
-    """Let an event take lost runs a step on; returns whether one of them may complete a match."""
-    is_open, slot, low = False, coming.slot[i], coming.tick[i] - moves.window
+def _step_on(moves: Moves, coming: Coming, kept: Kept, i: int, next_: Floats, never: int) -> int:
+    """Let an event take runs a step on, or begin some; returns what it may do."""
+    may, slot, low = 0, coming.slot[i], coming.tick[i] - moves.window
     for back in range(moves.places - 1):
         place = moves.places - 1 - back
         for step in range(moves.first[place], moves.first[place + 1]):
@@ -203,10 +211,16 @@ def _step_on(moves: Moves, coming: Coming, kept: Kept, i: int, next_: Floats, ne
                 cell = (slot * moves.places + place) * PARTS + part
                 if kept.start[cell] < low or not _may_step(moves, coming, kept, i, step, cell):
                     continue
-                is_open = is_open or moves.ends[step] != 0
+                may |= MAY_STEP if moves.ends[step] == 0 else MAY_STEP | MAY_END
                 if leads:
                     _go_on(moves, coming, kept, i, step, cell, next_, never)
-    return is_open
+    begun = slot * moves.places * PARTS
+    for step in range(moves.first[0], moves.first[1]):
+        if coming.letters[i] >> moves.letter[step] & 1:
+            may |= MAY_STEP if moves.ends[step] == 0 else MAY_STEP | MAY_END
+            kept.start[begun] = coming.tick[i]
+            _go_on(moves, coming, kept, i, step, begun, next_, never)
+    return may
 
 
 @inline
@@ -221,16 +235,16 @@ def _take_lost(moves: Moves, coming: Coming, kept: Kept, i: int, when: int, neve
 
 
 @kernel
-def follow_lost(moves: Moves, coming: Coming, kept: Kept, next_: Floats, never: int, is_open: Bools) -> None:
-    """Follow the runs that the exact run may have, and this one has not.
+def follow_lost(moves: Moves, coming: Coming, kept: Kept, next_: Floats, never: int, may: Ints) -> None:
+    """Follow the runs that the exact run may have, and this one has not; or all that there may be.
 
-    ``is_open``: whether one of them may complete a match at each event. ``next_`` has room for the bounds of one place.
+    ``may``: what each event may do to them. ``next_`` has room for the bounds of one place.
 
     Complexity: O(events * steps * registers).
     """
     for i in range(len(coming.slot)):
         slot, row = coming.slot[i], coming.lost[i]
-        is_open[i] = False
+        may[i] = 0
         if slot < 0:
             continue
         if coming.all_end[i]:
@@ -239,11 +253,10 @@ def follow_lost(moves: Moves, coming: Coming, kept: Kept, next_: Floats, never: 
         if row >= 0:
             unknown = coming.starts[row * (1 + 2 * moves.places)]
             if unknown > never:
-                is_open[i] = True
+                may[i] |= MAY_STEP | MAY_END
                 _put_anywhere(moves, kept, slot, unknown, never)
             _take_lost(moves, coming, kept, i, 0, never)
-        if _step_on(moves, coming, kept, i, next_, never):
-            is_open[i] = True
+        may[i] |= _step_on(moves, coming, kept, i, next_, never)
         if coming.leads[i]:
             _put_anywhere(moves, kept, slot, coming.tick[i], never)
         if row >= 0:

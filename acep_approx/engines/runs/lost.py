@@ -1,11 +1,12 @@
-"""What runs that were lost may still lead to: a rule's steps and conditions, as the kernel follows them.
+"""What runs that nobody follows may still lead to: a query's steps and conditions, as the kernel follows them.
 
-Conditions that compare a number of an earlier event with one of the event at hand are asked of the least and the
-greatest that the lost runs have. All others are taken to hold.
+Conditions that compare numbers of earlier events, or sums of them, with one of the event at hand are asked of the least
+and the greatest that these runs have. All others are taken to hold. So what is said to end no match ends none.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +16,7 @@ import pyarrow as pa
 from acep_approx.archive import Scope
 from acep_approx.arrays import Bools, Floats, Ints, extended
 from acep_approx.automaton.automaton import START
+from acep_approx.automaton.registers import RegisterAutomaton
 from acep_approx.automaton.resolve import Held, Own, Register
 from acep_approx.automaton.states import Step
 from acep_approx.engines.runs.shedding import EMPTY, Lost, Shedding
@@ -24,53 +26,59 @@ from acep_approx.events.columns import to_numpy
 from acep_approx.kernels.rules import lost as kernel
 from acep_approx.kernels.rules.lost import OWN, PARTS, UNKNOWN
 from acep_approx.kernels.runs.pools import NEVER
-from acep_approx.matching.stream_batch import StreamBatch
 from acep_approx.query.evaluate import evaluate, spread
 from acep_approx.query.shape import passing_less
 from acep_approx.query.syntax import Binary, Constant, Expression, Unary
-from acep_approx.ranges import HIGHEST, LOWEST, Range, check
-from acep_approx.rules.compiled import CompiledRule
+from acep_approx.ranges import HIGHEST, LOWEST, Range, check, check_arrays
 
 HOW = {"<": kernel.LESS, "<=": kernel.LESS_OR_EQUAL, ">": kernel.GREATER, ">=": kernel.GREATER_OR_EQUAL}
 HOW |= {"=": kernel.EQUAL, "!=": kernel.DIFFERENT, "<>": kernel.DIFFERENT}
 MOST_LETTERS = 62
 """That fit into a word."""
+LETTERS = (1 << MOST_LETTERS) - 1
+"""The bits of letters, in the mask of a class of events."""
+ColumnOf = Callable[[str], pa.Array]
+"""Gives the column of an attribute name."""
 
 
-def can_follow(rule: CompiledRule) -> bool:
-    """Whether it is known of a rule where its runs stand, and that they lose nothing by what others do."""
-    query, registers = rule.plan.query, rule.plan.registers
-    if registers is None or rule.is_late or rule.plan.is_count_window or query.is_simultaneous or query.at_start:
+def can_follow(registers: RegisterAutomaton | None) -> bool:
+    """Whether it is known of a query where its runs stand, and that they lose nothing by what others do."""
+    if registers is None or registers.query.is_simultaneous or registers.query.at_start:
         return False
+    query = registers.query
     is_plain = query.selection.is_all and passing_less(query) is None and registers.counted == "nothing"
-    return is_plain and len(rule.plan.letters) <= MOST_LETTERS
+    return is_plain and query.window.unit != "events" and len(registers.letters) <= MOST_LETTERS
 
 
 @dataclass(frozen=True)
 class Sum:
-    """``factor * register + times * own + shift``; None where there is no such part."""
+    """``factors`` times registers, and ``times * own``, and ``shift``; ``own`` is None where there is no such part."""
 
     shift: float = 0.0
-    register: Register | None = None
-    factor: float = 0.0
+    factors: tuple[tuple[Register, float], ...] = ()
     own: Expression | None = None
     times: float = 0.0
 
     @property
     def is_number(self) -> bool:
         """Whether there is nothing but a number."""
-        return self.register is None and self.own is None
+        return not self.factors and self.own is None
 
     def scaled(self, by: float) -> Sum:
         """Times a number."""
-        return Sum(by * self.shift, self.register, by * self.factor, self.own, by * self.times)
+        factors = tuple((register, by * factor) for register, factor in self.factors)
+        return Sum(by * self.shift, factors, self.own, by * self.times)
 
     def plus(self, other: Sum) -> Sum | None:
-        """The sum; None where it has two registers, or two values of the event."""
-        if (self.register and other.register) or (self.own and other.own):
+        """The sum; None where it has two values of the event."""
+        if self.own and other.own:
             return None
-        held, asked = self if self.register else other, self if self.own else other
-        return Sum(self.shift + other.shift, held.register, held.factor, asked.own, asked.times)
+        factors = dict(self.factors)
+        for register, factor in other.factors:
+            factors[register] = factors.get(register, 0.0) + factor
+        asked = self if self.own else other
+        left = tuple((register, factor) for register, factor in factors.items() if factor)
+        return Sum(self.shift + other.shift, left, asked.own, asked.times)
 
 
 def sum_of(node: Any) -> Sum | None:
@@ -89,7 +97,7 @@ def sum_of(node: Any) -> Sum | None:
         case Own(value=value):
             return Sum(own=value, times=1.0)
         case Held(register=register, updated=False):
-            return Sum(register=register, factor=1.0)
+            return Sum(factors=((register, 1.0),))
         case Unary(op="-", operand=operand):
             found = sum_of(operand)
             return found and found.scaled(-1.0)
@@ -108,12 +116,10 @@ def _together(op: str, one: Sum, other: Sum) -> Sum | None:
 
 @dataclass(frozen=True)
 class Comparison:
-    """``factor * register + shift`` is compared with ``times`` a value of the event."""
+    """A sum of registers is compared with ``times`` a value of the event."""
 
-    register: Register
     how: int
-    factor: float
-    shift: float
+    sum: Sum
     own: Expression
     times: float
 
@@ -124,13 +130,13 @@ def comparison_of(check: Any) -> Comparison | None:
         return None
     left, right = sum_of(check.left), sum_of(check.right)
     both = None if left is None or right is None else left.plus(right.scaled(-1.0))
-    if both is None or both.register is None or both.own is None or not both.factor or not both.times:
+    if both is None or not both.factors or both.own is None or not both.times:
         return None
-    return Comparison(both.register, HOW[check.op], both.factor, both.shift, both.own, -both.times)
+    return Comparison(HOW[check.op], both, both.own, -both.times)
 
 
 class Steps:
-    """The steps of a rule, as the kernel follows lost runs.
+    """The steps of a query, as the kernel follows runs.
 
     Parameters
     ----------
@@ -139,9 +145,11 @@ class Steps:
     kinds : int64 array, shape (places, registers)
         Which registers hold numbers.
     window : int
+    begins : bool
+        Whether all runs are followed, as they begin.
     """
 
-    def __init__(self, tables: RunTables, kinds: Ints, window: int) -> None:
+    def __init__(self, tables: RunTables, kinds: Ints, window: int, *, begins: bool = False) -> None:
         automaton = tables.automaton
         self.values: dict[tuple[Expression, float], int] = {}  # what is asked of events, times a number
         self._live, self._kinds = [automaton.live[state] for state, _ in automaton.places], kinds
@@ -153,7 +161,7 @@ class Steps:
         sources: list[int] = []
         for source, (state, errors) in enumerate(automaton.places):
             first.append(len(flat))
-            for step in automaton.leaving(state) if state != START else ():
+            for step in automaton.leaving(state) if begins or state != START else ():
                 target = automaton.leads_to(step, errors)
                 if target is None:
                     continue
@@ -163,6 +171,7 @@ class Steps:
                 tests.append(self._tests(step, source))
                 sources.append(source)
         every = [(source, test) for source, some in zip(sources, tests, strict=True) for test in some]
+        terms = [(source, *term) for source, test in every for term in test.sum.factors]
         letters, targets, ends = np.array(flat, np.int64).reshape(-1, 3).T
         self.moves = kernel.Moves(
             len(automaton.places),
@@ -174,11 +183,12 @@ class Steps:
             np.ascontiguousarray(ends),
             np.array(moves, np.int64),
             np.cumsum([0, *map(len, tests)]),
-            np.array([self._live[source].index(test.register) for source, test in every], np.int64),
             np.array([test.how for _, test in every], np.int64),
-            np.array([test.factor for _, test in every], np.float64),
-            np.array([test.shift for _, test in every], np.float64),
+            np.array([test.sum.shift for _, test in every], np.float64),
             np.array([self._value(test.own, test.times) for _, test in every], np.int64),
+            np.cumsum([0, *(len(test.sum.factors) for _, test in every)]),
+            np.array([self._live[source].index(register) for source, register, _ in terms], np.int64),
+            np.array([factor for *_, factor in terms], np.float64),
         )
 
     def _value(self, own: Expression, times: float = 1.0) -> int:
@@ -203,36 +213,52 @@ class Steps:
 
     def _tests(self, step: Step, source: int) -> list[Comparison]:
         found = map(comparison_of, step.checks)
-        return [test for test in found if test is not None and self._holds_number(source, test.register)]
+        return [
+            test
+            for test in found
+            if test is not None and all(self._holds_number(source, register) for register, _ in test.sum.factors)
+        ]
 
-    def values_of(self, batch: StreamBatch) -> Floats:
+    def values_of(self, column: ColumnOf, number: int) -> Floats:
         """What is asked of events, a row for each of it; NaN where there is no number, infinite where nobody knows."""
-        found = [self._column(own, batch) * times for own, times in self.values]
+        found = [self._values(own, column, number) * times for own, times in self.values]
         return np.concatenate(found) if found else np.zeros(0)
 
     @staticmethod
-    def _column(own: Expression, batch: StreamBatch) -> Floats:
+    def _values(own: Expression, column: ColumnOf, number: int) -> Floats:
         try:
-            values = spread(evaluate(own, lambda leaf: batch.values(leaf.name)), len(batch))
+            values = spread(evaluate(own, lambda leaf: column(leaf.name)), number)
         except DataError:  # of some event it cannot be computed
-            return np.full(len(batch), np.inf)
+            return np.full(number, np.inf)
         if not (pa.types.is_integer(values.type) or pa.types.is_floating(values.type)):
-            return np.full(len(batch), np.nan if pa.types.is_null(values.type) else np.inf)
+            return np.full(number, np.nan if pa.types.is_null(values.type) else np.inf)
         return np.asarray(to_numpy(values.cast(pa.float64()).fill_null(np.nan)), np.float64)
 
 
+@dataclass(frozen=True)
+class Shown:
+    """Events in order: key slots (below 0 where there is none), ticks, letters, and the column of an attribute name."""
+
+    slots: Ints
+    ticks: Ints
+    letters: Ints
+    column: ColumnOf
+
+
 class LostRuns:
-    """Follows the runs of a rule that were lost.
+    """Follows the runs of a query that were lost, or all that it may have.
 
     Parameters
     ----------
     arena : Shedding
         Of its engine.
     window : int
+    begins : bool
+        Whether all runs are followed, as they begin.
     """
 
-    def __init__(self, arena: Shedding, window: int) -> None:
-        self._arena, self._window = arena, window
+    def __init__(self, arena: Shedding, window: int, *, begins: bool = False) -> None:
+        self._arena, self._window, self._begins = arena, window, begins
         self._steps: Steps
         self._tables: RunTables | None = None
         self._kept = kernel.Kept(np.zeros(0, np.int64), np.zeros(0))
@@ -241,7 +267,7 @@ class LostRuns:
         """The steps, and room for so many keys."""
         if self._tables is not self._arena.tables:
             self._tables = self._arena.tables
-            self._steps = Steps(self._tables, self._arena.kinds_of_registers, self._window)
+            self._steps = Steps(self._tables, self._arena.kinds_of_registers, self._window, begins=self._begins)
         moves, kept = self._steps.moves, self._kept
         wanted = slots * moves.places * PARTS
         if wanted > len(kept.start):
@@ -250,37 +276,50 @@ class LostRuns:
         return self._steps
 
     def follow(
-        self, batch: StreamBatch, slots: Ints, letters: Ints, lost: Lost, leads: Bools, all_end: Bools
-    ) -> Bools:
-        """At which events a lost run may complete a match.
+        self, events: Shown, lost: Lost | None = None, leads: Bools | None = None, all_end: Bools | None = None
+    ) -> Ints:
+        """What each event may do to these runs: ``MAY_STEP``, ``MAY_END`` of the kernel.
 
         Parameters
         ----------
-        batch : StreamBatch
-        slots, letters : int64 array
-            Of each event its key slot, below 0 where it has none, and its letters.
-        lost : Lost
-            What was lost at them.
-        leads : bool array
-            What it read is in doubt, and may lead matches on.
-        all_end : bool array
+        events : Shown
+        lost : Lost, optional
+            What was lost at them; its rows are places among these events.
+        leads : bool array, optional
+            What an event read is in doubt, and may lead matches on.
+        all_end : bool array, optional
             It ends all runs that have begun before.
         """
-        steps = self._know(int(slots.max(initial=-1)) + 1)
-        at = np.full(len(batch), -1)
-        at[lost.rows - batch.first_row] = np.arange(len(lost.rows))
-        ticks = np.require(batch.ticks, requirements="W")
-        is_open = np.zeros(len(batch), np.bool_)
+        steps, number = self._know(int(events.slots.max(initial=-1)) + 1), len(events.slots)
+        at, none = np.full(number, -1), np.zeros(number, np.bool_)
+        starts, bounds = np.zeros(0, np.int64), np.zeros(0)
+        if lost is not None:
+            at[lost.rows] = np.arange(len(lost.rows))
+            starts, bounds = lost.starts.ravel(), lost.bounds.ravel()
         coming = kernel.Coming(
-            slots, ticks, letters, steps.values_of(batch), leads, all_end, at, lost.starts.ravel(), lost.bounds.ravel()
+            events.slots,
+            np.require(events.ticks, requirements="W"),
+            events.letters,
+            steps.values_of(events.column, number),
+            none if leads is None else leads,
+            none if all_end is None else all_end,
+            at,
+            starts,
+            bounds,
         )
+        may = np.zeros(number, np.int64)
         next_ = np.tile(EMPTY, max(steps.moves.registers, 1))
-        kernel.follow_lost(steps.moves, coming, self._kept, next_, NEVER, is_open)
-        return is_open
+        kernel.follow_lost(steps.moves, coming, self._kept, next_, NEVER, may)
+        return may
+
+    @property
+    def kept(self) -> tuple[Ints, Ints]:
+        """What is known at the end of a batch, as words: latest starts, and bounds."""
+        return self._kept.start, self._kept.bounds.view(np.int64)
 
     def save(self, scope: Scope) -> None:
         """Save what is known at the end of a batch."""
-        scope.arrays |= {"start": self._kept.start, "bounds": self._kept.bounds.view(np.int64)}
+        scope.arrays |= dict(zip(("start", "bounds"), self.kept, strict=True))
 
     def restore(self, scope: Scope) -> None:
         """Take over what ``save`` saved.
@@ -290,8 +329,19 @@ class LostRuns:
         Exception
             What ``ranges.reading`` takes for damage.
         """
+        self.take_over(scope.array("start"), scope.array("bounds"))
+
+    def take_over(self, start: Ints, bounds: Ints) -> None:
+        """Go on from what ``kept`` gave, in another run.
+
+        Raises
+        ------
+        DamagedError
+        """
         moves = self._know(0).moves
-        start = scope.array("start", Range(None, LOWEST, HIGHEST + 1))
+        check_arrays({"start": start, "bounds": bounds}, {
+            "start": Range(None, LOWEST, HIGHEST + 1),
+            "bounds": Range(2 * len(start) * moves.registers, LOWEST, HIGHEST + 1),
+        })  # fmt: skip
         check("lost", good=len(start) % (moves.places * PARTS) == 0)
-        bounds = scope.array("bounds", Range(2 * len(start) * moves.registers, LOWEST, HIGHEST + 1))
         self._kept = kernel.Kept(start, bounds.view(np.float64))
