@@ -144,12 +144,24 @@ def expected_matches(query: QuerySyntax, rows: Sequence[Mapping[str, Any]]) -> d
 
 def partitions(query: QuerySyntax, rows: Sequence[Mapping[str, Any]]) -> list[list[int]]:
     """The row numbers of each partition; an event with NULL in an attribute of an equivalence is in none."""
+    names = [equivalence.name for equivalence in query.equivalences]
     found: dict[tuple[Any, ...], list[int]] = {}
     for i, row in enumerate(rows):
-        key = tuple(row[equivalence.name] for equivalence in query.equivalences)
-        if not any(value is None or (isinstance(value, float) and math.isnan(value)) for value in key):
+        if is_known(key := tuple(row[name] for name in names)):
             found.setdefault(key, []).append(i)
     return list(found.values())
+
+
+def partition_of(query: QuerySyntax, rows: Sequence[Mapping[str, Any]], row: int) -> list[int] | None:
+    """The one of ``partitions`` that has a row; None if it is in none."""
+    names = [equivalence.name for equivalence in query.equivalences]
+    keys = [tuple(one[name] for name in names) for one in rows]
+    return [i for i, key in enumerate(keys) if key == keys[row]] if is_known(keys[row]) else None
+
+
+def is_known(key: tuple[Any, ...]) -> bool:
+    """Whether all values of a key are some."""
+    return not any(value is None or (isinstance(value, float) and math.isnan(value)) for value in key)
 
 
 class Path(NamedTuple):
