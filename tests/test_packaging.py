@@ -20,6 +20,7 @@ import pytest
 
 import acep_approx
 from tests.patience import PATIENCE
+from tests.processes import as_started
 
 ROOT = Path(__file__).parent.parent
 PACKAGES = ("acep_approx", "history", "rl")
@@ -28,7 +29,7 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["
 
 def run_python(code: str, *paths: Path, cwd: Path) -> subprocess.CompletedProcess[str]:
     """Run some code in a fresh interpreter that looks in ``paths`` before all installed packages."""
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, paths))}
+    environment = as_started(PYTHONPATH=os.pathsep.join(map(str, paths)))
     return subprocess.run(
         [sys.executable, "-c", code],
         cwd=cwd,
@@ -167,7 +168,7 @@ def test_a_history_is_learned_beside_files_of_our_names(tmp_path):
         "print(type(pickle.loads(pickle.dumps(known.graph_))) is type(known.graph_))\n",  # pickle imports the bare name
         encoding="utf-8",
     )
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    environment = as_started()
     command = [sys.executable, str(script)]
     done = subprocess.run(
         command, env=environment, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=120
@@ -181,7 +182,7 @@ def test_a_script_of_our_name_runs(name, tmp_path):
     script = tmp_path / f"{name}.py"
     script.write_text(RUNS, encoding="utf-8")
     command = [sys.executable, str(script)]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    environment = as_started()
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=60)
     assert done.stdout == "1\n", done.stderr
 
