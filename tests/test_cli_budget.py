@@ -185,7 +185,7 @@ def test_all_matches_at_the_points_found_are_listed():
 
 @pytest.mark.parametrize("name", ["shed.csv", "shed.jsonl", "shed.parquet"])
 def test_what_was_shed_is_written(name):
-    result = acep("run", QUERY, "now.csv", "--budget", "2 steps/event", "--shed", name, "--output", "points")
+    result = acep("run", QUERY, "now.csv", "--budget", "1 steps/event", "--shed", name, "--output", "points")
     if name.endswith("csv"):
         rows = pyarrow.csv.read_csv(name).to_pylist()
     elif name.endswith("jsonl"):

@@ -207,7 +207,7 @@ def test_a_push_is_one_batch_to_a_budget_of_time() -> None:
 
 def little_is_lost() -> None:
     """Where the budget does not cover a replay, what was put out stays as far as it is sure to hold."""
-    matcher, rows = started(budget="2 steps/event"), rows_of(3)
+    matcher, rows = started(budget="1 steps/event"), rows_of(3)
     net = pushed(matcher, rows)
     held = +net
     assert held.total() > 20

@@ -237,9 +237,12 @@ def test_runs_that_are_shed_before_the_tests_of_an_event_may_complete_a_match_th
         assert wrong_within(world, Budgeted("1 runs"))
 
 
-def test_an_event_that_ends_all_runs_may_complete_them_first() -> None:
+@pytest.mark.parametrize("others", [0, 62])
+def test_an_event_that_ends_all_runs_may_complete_them_first(others: int) -> None:
+    absent = ", ".join(f"~({kind} n{n})" for n, kind in enumerate(["A", *(f"T{n}" for n in range(others)), "B"]))
     world = rules_world("b.x > a.x", "A3 B5 F0")
-    world = replace(world, text=world.text.replace("SEQ(A a, B b)", "SEQ(A a, ~(B c), B b)"))
+    world = replace(world, text=world.text.replace("SEQ(A a, B b)", f"SEQ(A a, {absent}, B b)"))
+    assert compile_rules(world.text).program.rules[0].ending_letters.bit_length() == others + 2  # 64: all of a word
     way = Budgeted("0.3 steps/event")
     assert run_within(world, way).record.runs_shed == 1
     assert not wrong_within(world, way)

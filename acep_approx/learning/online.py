@@ -143,7 +143,7 @@ class OnlineLearning:
         learner.process(sample, outcomes, held_until)
         learner.sample_size.adapt(sample, learner.relevant_ahead)
         if learner.is_due():
-            rescored = learner.rescore(arena.allowance.price * arena.factor, rate, spare)
+            rescored = learner.rescore(arena.usual_price, rate, spare)
             if rescored is not None:
                 self._take_up(*rescored)
         self.sampler.sample(learner.sample_size.shares)
@@ -157,7 +157,7 @@ class OnlineLearning:
         arena = self.arena
         if self.counts_runs:
             price = LEAST_PRICE
-        arena.allow(replace(arena.allowance, price=price / arena.factor, elasticity=1.0))
+        arena.allow(replace(arena.allowance, price=price / arena.followed, elasticity=1.0))
         arena.rescore(worth)
         self.learner.keep_ranking(arena.notes.version, arena.notes.worths)
 

@@ -190,6 +190,8 @@ class Shedder(Outcome):
                 self._rate = self.arena.allowance.rate
             self._measure_by(tables)
         self.arena.bind(tables)
+        if load.budget.unit in ("runs", "steps/event"):
+            self.arena.wait()  # nobody knows whether the budget will ever be short
         self._is_bound = True
         if learns:
             counts_runs = load.budget.unit == "runs"

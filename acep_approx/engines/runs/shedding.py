@@ -531,6 +531,10 @@ class Shedding:
         """Take the price of the allowance as right as it is, whatever work has shown of the one before."""
         self.factor = 1.0
 
+    def wait(self) -> None:
+        """Shed nothing for its price until less is left than should be."""
+        self.factor = kernel.WAITS
+
     def begin_piece(self, rows: Ints) -> None:
         """The engine gets these rows of the stream next: where it is asked for, what is lost at each is noted."""
         if not self.notes_lost:
@@ -568,7 +572,12 @@ class Shedding:
     @property
     def usual_price(self) -> float:
         """The price where as much is left as should be: that of an event follows what is left there."""
-        return self.allowance.price * self.factor
+        return self.allowance.price * self.followed
+
+    @property
+    def followed(self) -> float:
+        """What the price of the allowance has been multiplied by, as the work has shown."""
+        return 1.0 if self.factor == kernel.WAITS else self.factor
 
     @property
     def held_back(self) -> float:

@@ -179,6 +179,8 @@ MOST_LEFT = 1e18
 """Run-steps that are left count as no more: as a whole number, four times as many fit into 64 bits."""
 ADAPT = 1.0 / 1024
 """How much of the way the price goes per event of the stream."""
+WAITS = 0.0
+"""In the place of what the price has come to: nothing is shed for it until less is left than should be."""
 LEAST_RESERVE = 1e-6
 """Run-steps that are held back at least, also where none are granted."""
 ON_BIRTHS = 0.5
@@ -414,7 +416,10 @@ def grant(control: Ints, shedding: Arena, event: Event) -> None:
     reserve = max(reserve, LEAST_RESERVE)
     worth[BIRTH_TOKENS] = min(worth[BIRTH_TOKENS] + ON_BIRTHS * steps, max(reserve, 1.0))
     ratio = reserve / (max(room, 0.0) + reserve / 16.0)
-    if worth[PRICE] > 0.0:  # beyond what any run is worth it would take long to come back
+    if worth[FACTOR] == WAITS:
+        is_short = ratio > 1.0 and worth[GRANTED] > steps  # nothing can be left before the first event
+        worth[FACTOR] = 1.0 if is_short else 0.0
+    elif worth[PRICE] > 0.0:  # beyond what any run is worth it would take long to come back
         pull = worth[ADAPTS] * pull_of(shedding, event, ratio)
         factor = worth[FACTOR] * (1.0 + pull * min(max(ratio - 1.0, -1.0), 1.0))
         most = HEADROOM * worth[MOST_PRICE] / worth[PRICE]
