@@ -55,23 +55,24 @@ def enumerated(
     logs.reserve(len(streams))
     events = grouped(streams, classes)
     hits = logs.update(events, np.array([int(events.tick.min()) - window]))
-    errs = logs.err(hits)
+    errs, ends = logs.err(hits).tolist(), hits[::2].tolist()
+    slots = events.slot[hits[::2]].tolist()
     found: list[dict[Binding, int]] = [{} for _ in streams]
     listed_of = dict.fromkeys(range(len(errs)), 0)
     for listed in listed_matches(logs, hits, events, one_list(automaton), chunk):
         rows, labels, begin = listed.lists[0][1].tolist(), listed.labels.tolist(), listed.begin.tolist()
         assert listed.lists[0][0].tolist() == begin
+        pairs = list(zip(rows, [automaton.variables[v] for v in labels], strict=True))
         for match, hit in enumerate(listed.hit.tolist()):
-            span = slice(begin[match], begin[match + 1])
-            bound = tuple((r, automaton.variables[v]) for r, v in zip(rows[span], labels[span], strict=True))
-            matches = found[events.slot[hits[2 * hit]]]
+            bound = tuple(pairs[begin[match] : begin[match + 1]])
+            matches = found[slots[hit]]
             assert bound not in matches, f"{bound} was listed twice"
-            matches[bound] = int(errs[hit])
+            matches[bound] = errs[hit]
             listed_of[hit] += 1
     counted_of = dict.fromkeys(listed_of, 0)
     first = 0
     for hit, count in enumerate(logs.count(hits, events).tolist()):
-        first = hit if (hits[2 * hit], errs[hit]) != (hits[2 * first], errs[first]) else first
+        first = hit if (ends[hit], errs[hit]) != (ends[first], errs[first]) else first
         counted_of[first] += count
     assert counted_of == listed_of, "listing and counting differ"
     return found

@@ -17,7 +17,7 @@ from random import Random
 from typing import Any
 
 from tests.patience import until
-from tests.processes import ROOT
+from tests.processes import ROOT, as_started
 
 QUERY = "PATTERN SEQ(Packed p, Seen s, Loaded l) WHERE [box] WITHIN 60000 ERRORS 1 WEIGHTS (p = 2, l = 2)"
 ACEP = [sys.executable, "-m", "acep_approx.cli.main"]
@@ -58,7 +58,9 @@ def sending(*args: Any) -> Iterator[None]:
 def killed(command: list[str], kills: int, dice: Random, has_begun: Any) -> None:
     """Run a command again and again, and kill it some time after it has begun to do something."""
     for _ in range(kills):
-        process = subprocess.Popen(command, cwd=ROOT, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+        process = subprocess.Popen(
+            command, cwd=ROOT, env=as_started(), stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL
+        )
         before = has_begun()
         try:
             until(lambda old=before, its=process: has_begun() != old or its.poll() is not None)

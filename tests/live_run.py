@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import queue
 import subprocess
 import sys
@@ -10,6 +9,7 @@ import threading
 from pathlib import Path
 
 from tests.patience import PATIENCE
+from tests.processes import as_started
 
 ROOT = Path(__file__).parent.parent
 
@@ -20,7 +20,7 @@ class Run:
     def __init__(self, *arguments: str, **options) -> None:
         command = [sys.executable, "-m", "acep_approx.cli.main", "run", *arguments, "-q"]
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, **options}
-        self.process = subprocess.Popen(command, env={**os.environ, "PYTHONPATH": str(ROOT)}, **pipes)
+        self.process = subprocess.Popen(command, env=as_started(), **pipes)
         self._lines: queue.Queue[bytes] = queue.Queue()
         self._reader = threading.Thread(target=self._read)
         self._reader.start()

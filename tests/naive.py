@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from acep_approx.query.shape import walk
 from acep_approx.query.syntax import Absent, AllOf, Atom, Either, Pattern, QuerySyntax, Repeat, Strategy
 from acep_approx.query.syntax import Sequence as Seq
-from tests.naive_conditions import Conditions
+from tests.naive_conditions import Conditions, once_for_each
 from tests.naive_places import Gap, Place, Step, places_of
 
 Binding = tuple[tuple[int, str], ...]
@@ -144,12 +144,24 @@ def expected_matches(query: QuerySyntax, rows: Sequence[Mapping[str, Any]]) -> d
 
 def partitions(query: QuerySyntax, rows: Sequence[Mapping[str, Any]]) -> list[list[int]]:
     """The row numbers of each partition; an event with NULL in an attribute of an equivalence is in none."""
+    names = [equivalence.name for equivalence in query.equivalences]
     found: dict[tuple[Any, ...], list[int]] = {}
     for i, row in enumerate(rows):
-        key = tuple(row[equivalence.name] for equivalence in query.equivalences)
-        if not any(value is None or (isinstance(value, float) and math.isnan(value)) for value in key):
+        if is_known(key := tuple(row[name] for name in names)):
             found.setdefault(key, []).append(i)
     return list(found.values())
+
+
+def partition_of(query: QuerySyntax, rows: Sequence[Mapping[str, Any]], row: int) -> list[int] | None:
+    """The one of ``partitions`` that has a row; None if it is in none."""
+    names = [equivalence.name for equivalence in query.equivalences]
+    keys = [tuple(one[name] for name in names) for one in rows]
+    return [i for i, key in enumerate(keys) if key == keys[row]] if is_known(keys[row]) else None
+
+
+def is_known(key: tuple[Any, ...]) -> bool:
+    """Whether all values of a key are some."""
+    return not any(value is None or (isinstance(value, float) and math.isnan(value)) for value in key)
 
 
 class Path(NamedTuple):
@@ -172,6 +184,20 @@ def comes_first(one: Step, other: Step) -> bool:
     return greedy or reluctant
 
 
+class Known:
+    """What a search asks of the pattern of a query; it is the same for all streams."""
+
+    def __init__(self, query: QuerySyntax) -> None:
+        absent = [part for part in walk(query.pattern) if isinstance(part, Absent)]
+        self.places = places_of(query)
+        self.since_start = {atom for part in absent if part.since_start for atom in part.options}
+        self.within = {atom: part.within.amount for part in absent if part.within for atom in part.options}
+        self.prefers = any(isinstance(part, Repeat) and part.prefers for part in walk(query.pattern))
+
+
+pattern_of = once_for_each(Known)
+
+
 class PartitionSearch:
     """All paths of one query through one partition: the row numbers ``part`` of ``rows``."""
 
@@ -180,11 +206,9 @@ class PartitionSearch:
         self.rows = rows
         self.part = part
         self.number = {row: i for i, row in enumerate(part)}
-        self.places = places_of(query)
-        absent = [part for part in walk(query.pattern) if isinstance(part, Absent)]
-        self.since_start = {atom for part in absent if part.since_start for atom in part.options}
-        self.within = {atom: part.within.amount for part in absent if part.within for atom in part.options}
-        self.prefers = any(isinstance(part, Repeat) and part.prefers for part in walk(query.pattern))
+        known = pattern_of(query)
+        self.places, self.since_start, self.within = known.places, known.since_start, known.within
+        self.prefers = known.prefers
         self.conditions = Conditions(query, rows)
 
     def paths(self) -> Iterator[Path]:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import product
-from typing import Any
+from typing import Any, TypeVar
 
 from acep_approx.query.shape import negated_variables, walk
 from acep_approx.query.syntax import Aggregate, Atom, Attribute, Expression, FunctionCall, Lasting, QuerySyntax
@@ -131,8 +131,37 @@ def conjunct(condition: Expression) -> Conjunct:
     return Conjunct(condition, names, tuple(least.items()), tuple(each.items()), frozenset(whole), is_plain)
 
 
-negated_of = lru_cache(maxsize=256)(negated_variables)
-"""The variables that only name what must not happen: known from one stream to the next."""
+MOST_QUERIES = 64
+Known = TypeVar("Known")
+
+
+def once_for_each(make: Callable[[QuerySyntax], Known]) -> Callable[[QuerySyntax], Known]:
+    """The same function, which remembers what it made of the last queries: they are known by themselves, not by what
+    they say, as to tell whether two of them are equal takes longer than a small stream."""
+    found: dict[int, tuple[QuerySyntax, Known]] = {}
+
+    def remembered(query: QuerySyntax) -> Known:
+        known = found.get(id(query))  # a query that is kept keeps its number
+        if known is None:
+            if len(found) == MOST_QUERIES:
+                found.clear()
+            known = found[id(query)] = query, make(query)
+        return known[1]
+
+    return remembered
+
+
+class Named:
+    """The conditions of a query: all, those of no negation, and those of letters; known from one stream to the next."""
+
+    def __init__(self, query: QuerySyntax) -> None:
+        negated = negated_variables(query.pattern)
+        self.conjuncts = [*map(conjunct, query.predicates)]
+        self.positive = [one for one in self.conjuncts if not one.names & negated]
+        self.definitions = {definition.letter: definition.condition for definition in query.definitions}
+
+
+conditions_of = once_for_each(Named)
 
 
 class Fitting(dict[int, bool]):
@@ -157,10 +186,8 @@ class Conditions:
 
     def __init__(self, query: QuerySyntax, rows: Sequence[Row]) -> None:
         self._rows = rows
-        negated = negated_of(query.pattern)
-        self._conjuncts = [*map(conjunct, query.predicates)]
-        self._positive = [one for one in self._conjuncts if not one.names & negated]
-        self._definitions = {definition.letter: definition.condition for definition in query.definitions}
+        known = conditions_of(query)
+        self._conjuncts, self._positive, self._definitions = known.conjuncts, known.positive, known.definitions
         self._fitting: dict[Atom, Fitting] = {}
         self._holding: dict[tuple[Bound, frozenset[str]], bool] = {}
 

@@ -26,6 +26,11 @@ NUMBER = "#"
 """The attribute of an event that is its number in the stream."""
 
 
+def copy_of(store: Store) -> Store:
+    """The same, which what comes next does not change; no value can be changed."""
+    return {table: {key: dict(row) for key, row in rows.items()} for table, rows in store.items()}
+
+
 def fresh(table: Table) -> dict[str, Any]:
     """What a row is made with."""
     return {column.name: column.default.value if column.default else None for column in table.values}

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from copy import deepcopy
 from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any
@@ -17,9 +16,10 @@ from typing import Any
 from acep_approx.query.rules.syntax import RuleFile
 from acep_approx.query.shape import atoms
 from acep_approx.query.syntax import Read
-from tests.naive import Binding, PartitionSearch, Path, partitions
+from tests.naive import Binding, PartitionSearch, Path, partition_of
+from tests.naive_conditions import Conditions
 from tests.naive_expressions import OverflowOf64Bits, value_of
-from tests.naive_reads import NUMBER, Key, Look, Reading, Store, ValuesAndReads, all_hold, fresh
+from tests.naive_reads import NUMBER, Key, Look, Reading, Store, ValuesAndReads, all_hold, copy_of, fresh
 from tests.naive_selection import is_allowed
 from tests.naive_writes import Failed, Outcome, Row, RuleMatch, Transaction, loaded
 
@@ -93,7 +93,7 @@ class Run:
 
     def found(self) -> Store:
         """The store as an event finds it that comes now."""
-        return deepcopy(self.outcome.store)
+        return copy_of(self.outcome.store)
 
     def held(self, store: Store, read: Read, key: Key) -> Any:
         """What a read finds in a store. NULL names no row; of a total table every other key has one, to be read."""
@@ -121,8 +121,11 @@ class Run:
 
     def completed(self, reading: Reading, row: int) -> list[RuleMatch]:
         """The matches that an event completes; others of which it is the last event begin to wait."""
+        conditions = Conditions(reading.query, self.rows)
+        if not any(conditions.fits(atom, row) for atom in reading.positive):
+            return []
         search = self.search(reading, row)
-        if search is None or not any(search.conditions.fits(atom, row) for atom in reading.positive):
+        if search is None:
             return []
         near = PartitionSearch(reading.query, self.rows, [one for one in search.part if search.span_fits(one, row)])
         ways: dict[Binding, list[Path]] = defaultdict(list)
@@ -141,8 +144,8 @@ class Run:
 
     def search(self, reading: Reading, row: int) -> PartitionSearch | None:
         """The partition of an event so far; None if it is in none."""
-        parts = [part for part in partitions(reading.query, self.rows) if row in part]
-        return PartitionSearch(reading.query, self.rows, parts[0]) if parts else None
+        part = partition_of(reading.query, self.rows, row)
+        return None if part is None else PartitionSearch(reading.query, self.rows, part)
 
     def moment(self, search: PartitionSearch, row: int) -> int:
         """The time of an event, or its number, as its window counts."""
@@ -214,8 +217,10 @@ class Run:
     def close_windows_of_events(self, row: int) -> None:
         """The transactions of windows of so many events of which this event was the last."""
         for reading in self.readings:
+            if reading.query.window.unit != "events" or self.outcome.failure is not None:
+                continue
             search = self.search(reading, row)
-            if reading.query.window.unit != "events" or search is None or self.outcome.failure is not None:
+            if search is None:
                 continue
             number, part = reading.number, set(search.part)
             closed = [o for o in self.waiting[number] if o.bound[0][0] in part and o.due == search.number[row]]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -13,7 +12,7 @@ from acep_approx.query.syntax import Expression
 from tests.naive import Binding
 from tests.naive_conditions import Values
 from tests.naive_expressions import clean, value_of
-from tests.naive_reads import Key, Store, fresh
+from tests.naive_reads import Key, Store, copy_of, fresh
 
 Row = dict[str, Any]
 
@@ -72,7 +71,7 @@ class Outcome:
         """The same, which what comes next does not change."""
         matches = {rule: list(found) for rule, found in self.matches.items()}
         lists = {"matches": matches, "changes": list(self.changes), "calls": list(self.calls)}
-        return replace(self, store=deepcopy(self.store), **lists)
+        return replace(self, store=copy_of(self.store), **lists)
 
 
 class Failed(Exception):

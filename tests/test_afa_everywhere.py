@@ -12,6 +12,8 @@ import pytest
 
 from acep_approx import DataError, HistoryGraph, QueryError, UsageError, afa_function, compile_query
 
+pytestmark = pytest.mark.usefixtures("one_reading")
+
 SHAPES = """PATTERN AUTOMATON (
   REGISTERS level = 0, patterns = 0
   q0 -> q1 ON Tick t WHEN t.change < -0.6

@@ -21,6 +21,8 @@ from tests.cel_worlds import cel_world
 from tests.command_line import acep
 from tests.patience import ended
 
+pytestmark = pytest.mark.usefixtures("one_reading")
+
 FALLING = "SELECT name, price_1 AS high, price AS low FROM Stock FOLD{$2.name = $.name, $2.price < $.price, } Stock"
 BOUNDED = f"{FALLING} WITHIN 60"
 NAMES = ("ts", "type", "name", "price", "left")

@@ -14,6 +14,7 @@ import pytest
 
 from acep_approx import compile_query
 from tests.patience import PATIENCE, until
+from tests.processes import as_started
 
 ROOT = Path(__file__).parent.parent
 AB = "PATTERN SEQ(A a, B b) WITHIN 20"
@@ -35,7 +36,7 @@ def _compiled() -> None:
 
 def program(*arguments: str, **options) -> subprocess.Popen[str]:
     """Start the program itself."""
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), **options.pop("env", {})}
+    environment = as_started(**options.pop("env", {}))
     command = [sys.executable, "-m", "acep_approx.cli.main", *arguments]
     pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options}
     return subprocess.Popen(command, env=environment, text=True, **pipes)

@@ -19,7 +19,7 @@ from tests.cases import FULL
 from tests.command_line import acep
 from tests.kafka_runs import ACEP, QUERY, killed, messages, rows, send, sending
 from tests.patience import PATIENCE, until
-from tests.processes import ROOT
+from tests.processes import ROOT, as_started
 
 pytestmark = [pytest.mark.xdist_group("kafka"), pytest.mark.slow]
 
@@ -41,7 +41,9 @@ def name():
 
 def ended(*command):
     """A process that has come to its end by itself."""
-    return subprocess.run(command, cwd=ROOT, capture_output=True, check=False, timeout=PATIENCE)
+    return subprocess.run(
+        command, cwd=ROOT, env=as_started(), capture_output=True, check=False, timeout=PATIENCE
+    )
 
 
 def expected(values, tmp_path, *options):

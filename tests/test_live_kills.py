@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 import time
@@ -14,7 +13,7 @@ import pytest
 from tests.cases import FULL
 from tests.command_line import acep
 from tests.live_kills import EVENTS, FOUND, QUERIES, REJECTS, arguments, lasting, lines
-from tests.processes import ROOT
+from tests.processes import ROOT, as_started
 
 KILLS = 15 if FULL else 2
 DICE = Random() if FULL else Random(3)
@@ -24,7 +23,7 @@ HEADER = "ts,type,k,x\n"
 def run(folder, name, *more):
     """A process that goes on with the run."""
     command = [sys.executable, "-m", "tests.live_kills", str(folder), name, json.dumps(more)]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    environment = as_started()
     return subprocess.Popen(command, cwd=ROOT, env=environment, stderr=subprocess.PIPE)
 
 

@@ -35,6 +35,8 @@ from history.values import Values
 from history.vectors import Place, Scheme
 from tests.cases import FULL
 
+pytestmark = pytest.mark.usefixtures("one_reading")
+
 QUERIES = (
     "PATTERN SEQ(A a, B b, C c) WHERE [id] AND (c.x - a.x) * (c.x - a.x) < 40 WITHIN 200",
     "PATTERN SEQ(A a, B b, C c) WHERE [id] AND b.x > a.x AND c.x > b.x WITHIN 300",

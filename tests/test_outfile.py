@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 import subprocess
 import sys
 import threading
@@ -14,6 +13,7 @@ import pytest
 from acep_approx import compile_query
 from acep_approx.errors import UsageError
 from acep_approx.events.writing.outfile import OutFile, whole_file
+from tests.processes import as_started
 
 ROOT = Path(__file__).parent.parent
 KILLED = """
@@ -27,7 +27,7 @@ os.kill(os.getpid(), 9)
 
 def left_by_a_killed_run(folder: Path, do: str) -> None:
     """Let a process do something and die at once."""
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    environment = as_started()
     subprocess.run([sys.executable, "-c", KILLED.format(do)], cwd=folder, env=environment, check=False)
 
 

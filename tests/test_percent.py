@@ -16,6 +16,7 @@ from acep_approx.engines.runs import event_columns
 from acep_approx.engines.runs.expected_work import Correction, WorkLaw
 from acep_approx.pages import summary
 from acep_approx.training.exact_work import ExactWork
+from acep_approx.training import training
 from acep_approx.training.pricing import LISTED, POINTED
 from history import HistoryError
 
@@ -24,9 +25,11 @@ WITHOUT_KEY = "PATTERN SEQ(A a, B b, C c) WHERE b.x > a.x AND c.x > b.x + a.x AN
 LOOP = "PATTERN SEQ(A a, B+ b[], C c) WHERE [k] AND sum(b[].x) + a.y < c.x + c.y WITHIN 200"
 EVENTS = 12_000
 
-pytestmark = pytest.mark.xdist_group("percent")  # one process learns the histories
+pytestmark = [pytest.mark.xdist_group("percent"), pytest.mark.usefixtures("one_reading")]
+"""One process learns the histories."""
 
 
+@cache
 def events(seed: int, *, every: float = 1.0, keys: int = 8, begins: float = 1.0) -> list[dict[str, Any]]:
     """A stream; ``every``: ticks between two events, ``begins``: how often they begin a match, beside others."""
     dice, found = random.Random(seed), []
@@ -45,6 +48,12 @@ def learned(text: str, kinds: int = 0) -> tuple[Query, HistoryGraph]:
     return query, HistoryGraph(query).fit(past[: EVENTS // 3 if text == LOOP else EVENTS])
 
 
+@cache
+def exact_steps_of(text: str, seed: int, merge: str) -> int:
+    """The same of a stream that several tests have."""
+    return exact_steps(learned(text)[0], events(seed), merge)
+
+
 def exact_steps(query: Query, stream: list[dict[str, Any]], merge: str) -> int:
     """Run-steps of the exact run."""
     matcher = Matcher(query.plan, output="points", merge=merge)
@@ -61,7 +70,7 @@ def test_a_share_is_of_the_exact_run_of_the_same_output(text: str, output: str, 
     stream = events(2)
     some = query.match_within(stream, f"{share}%", history=known)
     getattr(some, output)()
-    record, true = some.record(), exact_steps(query, stream, merge)
+    record, true = some.record(), exact_steps_of(text, 2, merge)
     assert record.full_work is not None
     stated = record.full_work * len(stream)
     assert record.work <= share / 100 * stated + 1
@@ -271,9 +280,11 @@ def test_however_the_stream_arrives_the_load_is_the_same(kinds: int, output: str
     assert parts.record().full_work == pytest.approx(whole.record().full_work, rel=1e-12)
 
 
-def test_columns_may_get_wider_on_the_way():
-    """The runs of first places go on with the others."""
-    query, known = learned(KEYED)
+def test_columns_may_get_wider_on_the_way(monkeypatch: pytest.MonkeyPatch):
+    """The runs of first places go on with the others; a history that knows runs by their values knows whole numbers."""
+    monkeypatch.setattr(training, "READINGS", (training.WITHOUT_FEATURES,))
+    query = learned(KEYED)[0]
+    known = HistoryGraph(query).fit(events(1)[:3000])
     stream = events(8)[:4000]
     wider = [{**row, "x": row["x"] + 0.0} for row in stream]
     whole, parts = (query.matcher(budget="20%", history=known, output="points") for _ in range(2))

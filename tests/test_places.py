@@ -13,7 +13,7 @@ from acep_approx import compile_query
 from acep_approx.errors import UsageError
 from acep_approx.events import follow, open_source
 from tests.command_line import acep
-from tests.processes import ROOT
+from tests.processes import as_started
 
 QUERY = "PATTERN SEQ(A a, B b) WITHIN 5"
 EVENTS = "ts,type\n1,A\n2,B\n"
@@ -121,7 +121,7 @@ def test_devices_pipes_and_levels_of_the_log_are_nobodys_place():
 
 
 def test_standard_streams_are_places_too(folder):
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "Q": QUERY}
+    environment = as_started(Q=QUERY)
     program = f"acep() {{ '{sys.executable}' -c 'from acep_approx.cli.main import main; main()' \"$@\"; }}; "
     for line in (
         'acep run "$Q" e.csv >> hard.csv',

@@ -19,6 +19,8 @@ from acep_approx.training.policies import RANDOM_SPREAD
 from history import store, tables
 from tests.cases import cases
 
+pytestmark = pytest.mark.usefixtures("one_reading")
+
 QUERY = "PATTERN SEQ(A a, B b, C c) WHERE [id] AND (c.x - a.x) * (c.x - a.x) < 40 WITHIN 200"
 EVENTS = 8000
 DENSE = ("visits", "reached", "led")

@@ -16,7 +16,7 @@ from acep_approx import compile_rules
 from acep_approx.rules import checkpoints
 from tests.cases import FULL
 from tests.patience import PATIENCE, until
-from tests.processes import ROOT
+from tests.processes import ROOT, as_started
 from tests.rule_kills import (
     CALLS,
     LOG,
@@ -62,7 +62,7 @@ class Unbroken:
 def begun(folder: Path, seed: int, fate: str) -> subprocess.Popen[bytes]:
     """A process that goes on with the rules."""
     command = [sys.executable, "-m", "tests.rule_kills", str(folder), str(seed), fate]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    environment = as_started()
     return subprocess.Popen(command, cwd=ROOT, env=environment, stderr=subprocess.PIPE)
 
 

@@ -10,7 +10,7 @@ import sys
 import pytest
 
 from tests.patience import PATIENCE
-from tests.processes import ROOT
+from tests.processes import as_started
 
 QUERY = "PATTERN SEQ(A a, B b) WITHIN 5"
 PROGRAM = f"'{sys.executable}' -c 'from acep_approx.cli.main import main; main()'"
@@ -26,7 +26,7 @@ def folder(tmp_path_factory):
 
 def shell(folder, command, **more):
     """Run a line of the shell; ``acep`` and ``$Q`` stand for the program and a query."""
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "Q": QUERY, **more}
+    environment = as_started(Q=QUERY, **more)
     line = f'set -o pipefail; acep() {{ {PROGRAM} "$@"; }}; {command}'
     command = ["bash", "-c", line]
     done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, check=False, timeout=PATIENCE)

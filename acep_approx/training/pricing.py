@@ -22,7 +22,7 @@ from acep_approx.engines.runs.shedding import Shedding
 from acep_approx.engines.runs.worth import Allowance, Worth
 from acep_approx.events.stream import EventBatch
 from acep_approx.matching.execution import Execution
-from acep_approx.matching.outputs.kinds import POINTS
+from acep_approx.matching.outputs.kinds import BARE
 from acep_approx.planning.planner import MERGING, Plan
 from history.arrays import no_ints
 
@@ -265,7 +265,7 @@ def learn_prices(
 
     def run(price: float) -> PricePoint:
         noting = _Noting(Shedding(worth, Allowance(price=price, reserve=-1.0)))
-        matcher = Execution(plan, output=POINTS, merge=LISTED, shedding=noting)
+        matcher = Execution(plan, output=BARE, merge=LISTED, shedding=noting)
         bind(matcher)
         for batch in past:
             for _ in matcher.run(batch):

@@ -7,6 +7,7 @@ import dataclasses
 import math
 import re
 from collections.abc import Callable
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, cast, get_args
 
 from acep_approx.arguments import checked
@@ -15,7 +16,14 @@ from acep_approx.query.assemble import Assembler, did_you_mean, span_of, unquote
 from acep_approx.query.kept import parsed
 from acep_approx.query.limits import refuse_deep_tree, refuse_large_text
 from acep_approx.query.messages import SELECTIONS, could_stand, expected, explain, mistake, unexpected
-from acep_approx.query.parser import LEADING, finish_query, refuse_calls, refuse_equivalences, refuse_like
+from acep_approx.query.parser import (
+    LEADING,
+    MOST_KEPT,
+    finish_query,
+    refuse_calls,
+    refuse_equivalences,
+    refuse_like,
+)
 from acep_approx.query.rules.syntax import (
     Action,
     Assign,
@@ -503,6 +511,10 @@ def parse_rules(text: str) -> RuleFile:
     (True, 'status')
     """
     refuse_large_text(text)
+    return (_kept if len(text) <= MOST_KEPT else _parsed)(text)
+
+
+def _parsed(text: str) -> RuleFile:
     begin = LEADING.match(text)
     if begin is not None and begin.end() == len(text):
         raise QueryError("there is no rule", code="ACEP-R001", hint=EXAMPLE, text=text.strip() and text)
@@ -510,6 +522,10 @@ def parse_rules(text: str) -> RuleFile:
     parts = [_assembled(tree, text) for tree in trees]
     tables = tuple(part for part in parts if isinstance(part, Table))
     return RuleFile(tables, tuple(part for part in parts if isinstance(part, Rule)), text)
+
+
+_kept = lru_cache(maxsize=64)(_parsed)
+"""Who checks a file mostly runs it, too; a tree never changes."""
 
 
 def _refuse_words(tree: Any, assembler: RulesAssembler) -> None:
