@@ -274,7 +274,7 @@ MOST_LOG = 60.0
 """No product comes there."""
 LEAST_BLOCK, MOST_BLOCK, PART = 64, 8192, 16
 """Events of the stream after which a law is corrected, however it arrives: a sixteenth of those so far, about."""
-LOOKS = 16
+LOOKS = 8
 """Looks in a block, as a rule: more where the law says that there is more to do. Each takes tens of microseconds."""
 ENOUGH = 8.0
 """Looks that weigh as much as what was known before."""
