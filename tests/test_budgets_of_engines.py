@@ -20,7 +20,7 @@ from acep_approx.kernels.runs.pools import NEVER
 from acep_approx.kernels.runs.saved import SPAN
 from acep_approx.shedding.accounts import Account
 from acep_approx.shedding.load import Load
-from acep_approx.shedding.purse import MOST_EVENTS, Purse
+from acep_approx.shedding.purse import MOST_EVENTS, OFTEN, PART, Purse
 from acep_approx.shedding.shedder import Shedder
 from acep_approx.training.pricing import PricePoint, Prices
 from experiments.shedding.set_programs import SharingOtherwise
@@ -118,11 +118,11 @@ def account() -> Account:
 
 
 def test_parts_move_more_rarely_the_longer_a_stream_is() -> None:
-    """After a quarter of the events so far at most, and a purse that goes on elsewhere moves at the same events."""
+    """After a sixteenth of the events so far at most, and a purse that goes on elsewhere moves at the same events."""
     purse, moves = Purse(Load(Budget(10.0, "%"))), [0]
     while moves[-1] < 100_000:
         length = purse.snapshot()["due"][0]
-        assert length <= min(max(moves[-1] / 4, 1024), MOST_EVENTS)
+        assert length <= min(max(moves[-1] / PART, OFTEN), MOST_EVENTS)
         purse.passed(length - 1)
         other = Purse(purse.load)
         other.restore(purse.snapshot())
@@ -130,7 +130,7 @@ def test_parts_move_more_rarely_the_longer_a_stream_is() -> None:
         purse.passed(1)
         moves.append(moves[-1] + length)
     assert moves[:6] == [0, 64, 192, 448, 960, 1984]
-    assert len(moves) < 35
+    assert len(moves) < 60
 
 
 def test_queries_that_count_for_more_are_served_first(account: Account) -> None:

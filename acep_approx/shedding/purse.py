@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from acep_approx.planning.planner import Plan
     from acep_approx.training.history_graph import HistoryGraph
 
-FIRST_MOVE, OFTEN, PART, MOST_EVENTS = 64, 1024, 4, 8192
+FIRST_MOVE, OFTEN, PART, MOST_EVENTS = 64, 1024, 16, 8192
 """Events after which parts move for the first time, and then twice as many each time: up to ``OFTEN``, or a part of all
 so far, if that is more, and never more than ``MOST_EVENTS``. Each move takes about a millisecond for each engine."""
 STEPS_AHEAD = 30

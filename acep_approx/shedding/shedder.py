@@ -189,6 +189,7 @@ class Shedder(Outcome):
             if load.budget.unit in ("%", "steps/event"):
                 self._rate = self.arena.allowance.rate
             self._measure_by(tables)
+        self.arena.sees_all = has_cohort
         self.arena.bind(tables)
         if load.budget.unit in ("runs", "steps/event"):
             self.arena.wait()  # nobody knows whether the budget will ever be short

@@ -141,6 +141,8 @@ class Shedding:
         Of the features by which groups are told apart.
     notes : PriceNotes
         At which price events were run.
+    sees_all : bool
+        Whether pairs of events and queries are granted for one by one, also those that meet no run and begin none.
     notes_lost : bool
         Whether it is noted at which events runs are lost, and which.
     weights : float64 array
@@ -179,7 +181,7 @@ class Shedding:
         self.sample = np.zeros(1, np.int64)
         self.stands_for = np.ones(1)
         self.notes = PriceNotes()
-        self.notes_lost = False
+        self.notes_lost = self.sees_all = False
         self.lost, self._lost_bounds = np.zeros(0, np.int64), np.zeros(0)
         self._lost_rows = self.lost
         self._lost_before: list[Lost] = []
@@ -216,7 +218,7 @@ class Shedding:
         self._write_places(worth, groups, int(starts[-1]))
         self.words[[kernel.EVENT_WORDS, kernel.EVENT_AT]] = columns, self._event_at
         self.words[[kernel.SAMPLE_REGISTERS, kernel.POOLS_NOTED]] = registers, len(tables.pools)
-        self.words[kernel.PAIRS] = tables.options.charges_births
+        self.words[kernel.PAIRS] = tables.options.charges_births and not self.sees_all
         self.words[kernel.SAMPLE_ENTRY] = kernel_sample.SAMPLE_WORDS + 2 * registers + columns
         self._write_worth(worth)
         self.allow(self.allowance)
