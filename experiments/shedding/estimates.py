@@ -103,7 +103,8 @@ def measure(workload: Workload, place: int, seeds: Sequence[int]) -> Iterator[Re
 
 def judged(some: BudgetedMatches, points: int, blank: Result) -> Result:
     """What came of a run, beside its truth."""
-    recall = len(np.unique(some.points()["row"].to_numpy())) / points if points else 1.0  # nothing is missed
+    found_points = len(np.unique(some.points()["row"].to_numpy()))
+    recall = found_points / points if points else 1.0  # nothing is missed
     estimate = some.record().recall
     assert estimate is not None, "it was audited"
     found = asdict(blank) | {"recall": recall}
