@@ -25,8 +25,6 @@ from acep_approx.events.reading import fetched
 from tests.cases import examples
 from tests.processes import imported
 
-pytestmark = pytest.mark.usefixtures("one_reading")
-
 EVENTS = pa.table({
     "ts": pa.array([minute * 60 for minute in range(40)], pa.timestamp("s")).cast(pa.timestamp("us")),
     "type": ["ABCA"[n % 4] for n in range(40)],
