@@ -15,8 +15,8 @@ from acep_approx.api.matcher import Matcher
 from acep_approx.engines.runs import event_columns
 from acep_approx.engines.runs.expected_work import Correction, WorkLaw
 from acep_approx.pages import summary
-from acep_approx.training.exact_work import ExactWork
 from acep_approx.training import training
+from acep_approx.training.exact_work import ExactWork
 from acep_approx.training.pricing import LISTED, POINTED
 from history import HistoryError
 
