@@ -26,8 +26,8 @@ from tests.revised_model import Ledger, Model, Schedule
 from tests.revised_small import small
 from tests.revised_streams import schedule
 
-STEPS = ("0.3 steps/event", "1 steps/event", "3 steps/event", "12 steps/event")
-BUDGETS = (*STEPS, "2 runs", "9 runs", "10%", "30%", "80%")
+STEPS = ("0.1 steps/event", "0.3 steps/event", "1 steps/event", "4 steps/event")
+BUDGETS = (*STEPS, "1 runs", "4 runs", "10%", "30%", "80%")
 POLICIES = ("oldest", "random", "most-advanced")
 FULL_WORK = 8.0
 APART = 100_003

@@ -143,7 +143,7 @@ def not_certain(world: RuleWorld, noted: Noted) -> str:
 
 # --- runs of the engine -----------------------------------------------------------------------------------------------
 
-BUDGETS = ("0.3 steps/event", "1 steps/event", "3 steps/event", "2 runs", "8 runs")
+BUDGETS = ("0.1 steps/event", "0.3 steps/event", "1 steps/event", "1 runs", "3 runs")
 """Each world takes one of them: most run-steps of these small streams are shed by the first."""
 
 

@@ -433,7 +433,7 @@ AT_RANDOM: dict[str, tuple[Wrong, int]] = {
         (ReplayWithinBudget, "_binds_none", lambda _, results, __: np.ones(results.num_rows, np.bool_)),
         1,
     ),
-    "further events take nothing away": ((within_budget, "_is_monotone", lambda _: True), 84),
+    "further events take nothing away": ((within_budget, "_is_monotone", lambda _: True), 54),
     "a change reaches no further than itself": (
         (ReplayWithinBudget, "_holds", changed_line(ReplayWithinBudget, "_holds", "= self.pipeline.window", "= 0")),
         219,

@@ -183,14 +183,14 @@ def all_act_once() -> AbstractContextManager[Any]:
 
 
 MUTANTS: dict[Mutant, tuple[int, ...]] = {
-    doubt_is_off: (61, 79),
-    what_is_not_certain_clears: (61,),
+    doubt_is_off: (26, 122),
+    what_is_not_certain_clears: (494, 610),
     choosing_is_certain: (22, 40),
     shadows_end_early: (273,),
-    nothing_is_missed: (2, 59),
-    lost_runs_lead_nowhere: (89,),
+    nothing_is_missed: (26, 59),
+    lost_runs_lead_nowhere: (59, 161),
     windows_close_at_once: (146, 225),
-    conditions_are_asked_of_what_stands_here: (61, 89),
+    conditions_are_asked_of_what_stands_here: (26, 191),
 }
 """Each with seeds of which one at least shows it."""
 
@@ -230,7 +230,7 @@ def test_last_events_that_are_taken_for_certain_are_noticed() -> None:
 
 def test_late_reads_that_are_taken_for_certain_are_noticed() -> None:
     with _after_init(lambda watch: watch._late.clear()):
-        worlds = {seed: late_world(seed) for seed in (13, 35)}
+        worlds = {seed: late_world(seed) for seed in (3, 6)}
         assert any(wrong_within(world, way_of(seed, world)) for seed, world in worlds.items())
 
 
@@ -338,7 +338,7 @@ def test_in_circles_doubt_ends() -> None:
     FOR EACH POINT DO UPDATE light SET s = 'green' AT (b.k) END
     """)
     events = stream(2_000)
-    out, exact = rules.match_within(events, "2 steps/event", audit=0, policy="random"), rules.run(events)
+    out, exact = rules.match_within(events, "1 steps/event", audit=0, policy="random"), rules.run(events)
     assert out.record.runs_shed > 100
     assert out.record.certain is not None
     assert out.record.certain > 0.5
@@ -427,8 +427,8 @@ def test_what_is_worth_more_gets_more_of_the_budget() -> None:
 
 
 def test_rules_that_others_read_are_served_first() -> None:
-    spared = two(writes=WRITES).match_within(stream(1_500), "4 steps/event", audit=0).record.rules
-    alike = two(writes=WRITES).match_within(stream(1_500), "4 steps/event", audit=0, shed="alike").record.rules
+    spared = two(writes=WRITES).match_within(stream(1_500), "2 steps/event", audit=0).record.rules
+    alike = two(writes=WRITES).match_within(stream(1_500), "2 steps/event", audit=0, shed="alike").record.rules
     assert [one.protected for one in spared] == [True, False, False]
     assert not any(one.protected for one in alike)
     assert spared[0].work > 1.1 * alike[0].work
