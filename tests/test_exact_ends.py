@@ -199,6 +199,17 @@ def test_of_many_events_that_can_end_a_match_few_stay_open() -> None:
     assert 0 < missed <= still < missed + 0.2 * others
 
 
+@pytest.mark.parametrize("kinds", [61, 63])
+def test_letters_that_fill_a_word_end_matches_too(kinds: int) -> None:
+    ends = " | ".join(f"T{n} t{n}" for n in range(kinds))
+    some = compile_query(f"PATTERN SEQ(A a, ({ends})) WITHIN 20", engine="runs")
+    assert len(some.plan.letters) == kinds + 1
+    events = [{"ts": tick, "type": f"T{kinds - 1}" if tick % 3 == 2 else "A"} for tick in range(300)]
+    within, exact = some.match_within(events, "0.2 steps/event", audit=0.5), some.match(events)
+    assert within.points().num_rows < exact.points().num_rows
+    assert within.shedder.exact_audit.ends.sample.open == exact.points().num_rows - within.points().num_rows
+
+
 @pytest.mark.parametrize("mutant", [windows_are_short, numbers_are_the_same])
 def test_mutants_of_runs_are_noticed(mutant: Callable[[], AbstractContextManager[Any]]) -> None:
     with mutant():

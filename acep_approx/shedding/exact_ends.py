@@ -24,7 +24,7 @@ from acep_approx.arrays import Bools, Ints
 from acep_approx.automaton.registers import RegisterAutomaton
 from acep_approx.budget.evidence import EndSample
 from acep_approx.engines.batches import RunEvents
-from acep_approx.engines.runs.lost import LETTERS, LostRuns, Shown
+from acep_approx.engines.runs.lost import LostRuns, Shown
 from acep_approx.events.columns import to_arrow
 from acep_approx.events.reading.widening import one_table
 from acep_approx.events.roles import Roles
@@ -327,7 +327,7 @@ class ExactEnds:
         rows = events.row[order]
         data = batch.data.take(to_arrow(rows - batch.first_row))
         came = Kept(events.slot[order], events.tick[order], np.zeros(len(rows), np.bool_), [data])
-        may = self._may(came, np.array([mask & LETTERS for mask in classes], np.int64)[events.cls[order]])
+        may = self._may(came, classes, events.cls[order])
         came.is_open = (may & MAY_END > 0) & ~np.isin(rows, found) & (not is_certain)
         self.sample = self.sample.combine(EndSample(int(came.is_open.sum())))
         self._seen += len(batch)
@@ -336,10 +336,12 @@ class ExactEnds:
         self._parts.append(came.where(may & MAY_STEP > 0))
         self._waiting += len(rows)
 
-    def _may(self, came: Kept, letters: Ints) -> Ints:
-        """What events may do to some run, by their letters."""
+    def _may(self, came: Kept, masks: Sequence[int], classes: Ints) -> Ints:
+        """What events of these classes may do to some run; ``masks``: the letters of each class."""
         if self.runs is None:
-            return np.where(letters & self.ending, MAY_STEP | MAY_END, MAY_STEP)
+            can_end = np.array([mask & self.ending != 0 for mask in masks], np.bool_)[classes]
+            return np.where(can_end, MAY_STEP | MAY_END, MAY_STEP)
+        letters = np.array(masks, np.int64)[classes]
         return self.runs.follow(Shown(came.slots, came.ticks, letters, ColumnOf(came.data[0], self.look.roles)))
 
     def is_due(self) -> bool:

@@ -35,8 +35,6 @@ HOW = {"<": kernel.LESS, "<=": kernel.LESS_OR_EQUAL, ">": kernel.GREATER, ">=": 
 HOW |= {"=": kernel.EQUAL, "!=": kernel.DIFFERENT, "<>": kernel.DIFFERENT}
 MOST_LETTERS = 62
 """That fit into a word."""
-LETTERS = (1 << MOST_LETTERS) - 1
-"""The bits of letters, in the mask of a class of events."""
 ColumnOf = Callable[[str], pa.Array]
 """Gives the column of an attribute name."""
 
