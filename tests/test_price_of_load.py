@@ -13,6 +13,7 @@ import pytest
 from acep_approx import HistoryGraph, Query, compile_query
 from acep_approx.api.matcher import Matcher
 from acep_approx.budget.budget import Budget
+from acep_approx.engines.runs.shedding import Shedding
 from acep_approx.kernels.runs import scores
 from acep_approx.shedding.load import Load
 from acep_approx.shedding.shedder import Shedder
@@ -71,8 +72,11 @@ def test_a_price_far_too_high_comes_down_where_the_past_says_that_it_hardly_matt
     assert found > 0.2 * len(query.match(stream()).points())
 
 
-def test_where_nothing_is_shed_the_price_stays(query: Query, known: HistoryGraph) -> None:
+def test_where_nothing_is_shed_the_price_stays(
+    query: Query, known: HistoryGraph, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Or it would have to climb back for as long when the load comes."""
+    monkeypatch.setattr(Shedding, "wait", Shedding.trust_price)  # as if it had been short before
     shedder = Shedder(query.plan, Load(Budget.parse("20 steps/event"), known, audit=0.0))
     matcher = Matcher(query.plan, output="points", shedding=shedder)
     matcher.push(stream(letters="BC"))

@@ -171,7 +171,7 @@ def test_every_equation_of_rules_holds(budget: str) -> None:
         assert not run.spending.logged("plain")
 
 
-@pytest.mark.parametrize("budget", ["10%", "3 steps/event", "12 runs"])
+@pytest.mark.parametrize("budget", ["10%", "2 steps/event", "12 runs"])
 def test_of_one_query_a_set_tells_what_the_query_tells(budget: str) -> None:
     query, events = compile_query(RISING, engine="runs"), stream(3)
     known = HistoryGraph(query).fit(stream(1))

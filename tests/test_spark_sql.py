@@ -89,7 +89,7 @@ def test_return_names_the_columns(sql):
 
 def test_a_budget_finds_some_of_them(sql):
     call = "TABLE(events) WITH SINGLE PARTITION ORDER BY (ts, id)"
-    found = sql(f"SELECT * FROM acep_match({call}, '{QUERY}', id => 'id', budget => '3 steps/event')")
+    found = sql(f"SELECT * FROM acep_match({call}, '{QUERY}', id => 'id', budget => '1 steps/event')")
     everything = expected(QUERY, EVENTS)
     assert 0 < len(found) < len(everything)
     assert all(row in everything for row in utc(found))

@@ -68,6 +68,7 @@ def _inside(known: HistoryGraph, part: Part, share: float, output: str) -> tuple
     """Rows of the match points that a run inside a budget finds, and its run-steps, with passes and audit."""
     made = Shedder(part.plan, Load(Budget(100 * share, "%"), known), audits_beside=True)
     matcher, tables = _run(part, output, made)
+    made.finish()  # what the audit does at the end
     rows = np.concatenate([table["row"].to_numpy() for table in tables])
     return rows, matcher.progress.steps + int(made.arena.on_passes) + (made.audit_work or 0)
 
