@@ -174,7 +174,8 @@ def _coming(world: World, first: int, last: int) -> Coming:
 @pytest.mark.parametrize("part", range(4))
 def test_what_a_lost_run_may_complete_is_told_and_of_one_alone_nothing_else(part: int) -> None:
     told = 0
-    for seed in range(part, cases(2_000, 60), 4):
+    back = (1380, 1988) if part == 0 else ()  # an event leads one step further and back to the same place
+    for seed in (*range(part, cases(2_000, 60), 4), *back):
         world = world_of(seed, most_lost=1 + 2 * (seed % 4))
         alone, found = one_by_one(world), together(world, seed % EVENTS)
         assert all(found[at] for at in np.flatnonzero(alone)), seed

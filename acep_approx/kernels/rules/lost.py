@@ -200,12 +200,12 @@ def _go_on(moves: Moves, coming: Coming, kept: Kept, i: int, step: int, cell: in
 def _step_on(moves: Moves, coming: Coming, kept: Kept, i: int, next_: Floats, never: int) -> int:
     """Let an event take runs a step on, or begin some; returns what it may do."""
     may, slot, low = 0, coming.slot[i], coming.tick[i] - moves.window
-    for back in range(moves.places - 1):
-        place = moves.places - 1 - back
+    for turn in range(2 * (moves.places - 1)):
+        place, comes_back = moves.places - 1 - turn // 2, turn % 2 == 1  # others first: they change no run of the place
         for step in range(moves.first[place], moves.first[place + 1]):
-            if coming.letters[i] >> moves.letter[step] & 1 == 0:
-                continue
             target = moves.target[step]
+            if coming.letters[i] >> moves.letter[step] & 1 == 0 or (target == place) != comes_back:
+                continue
             leads = moves.first[target] < moves.first[target + 1]
             for part in range(PARTS):
                 cell = (slot * moves.places + place) * PARTS + part
