@@ -158,7 +158,7 @@ def told_of(world: RichWorld) -> tuple[set[int], set[int]] | None:
 
 
 def misses_some(world: RichWorld) -> bool | None:
-    """Whether a match has an event that is said to take no run a step on, or ends with one that can end none."""
+    """Whether the follower is wrong: a match has an event that steps no run on, or ends with one that ends none."""
     told = told_of(world)
     if told is None:
         return None

@@ -221,9 +221,9 @@ def values(seed: int, *many: int, each: int = 1024) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize(("many", "stated"), [(3, (0.9, 2.5)), (30, (0.8, 1.2))])
 def test_runs_of_one_bound_event_tell_of_those_of_two(many: int, stated: tuple[float, float]):
-    """Which of them are merged is known at the first place only; of two values there are as many pairs as it says.
+    """Looks count the runs of one bound event, which are merged where values are equal; the law tells pairs from them.
 
-    It is off only at the beginning; by the first places alone it was 7.6 and 0.6 of what is true.
+    What is stated is off only at the beginning. By the product of the place it was 7.6 and 0.6 of what is true.
     """
     query = compile_query(PAIRS, engine="runs")
     known = HistoryGraph(query).fit(values(1, 20, 3, 5, 40, 4, 10))

@@ -20,6 +20,8 @@ Slots = npt.NDArray[np.int64]
 
 FEW = 32
 """Events up to which each is looked up by itself: what is done per batch would take longer."""
+NO_KEY = -(2**63)
+"""What stands for the identity of a slot that no key has."""
 _UNKNOWN = -2
 _NAN = float("nan")  # one object: NaN equals itself as a key, as in GROUP BY
 
@@ -45,6 +47,7 @@ class KeyCodes:
         self._keys: list[Any] = []  # by slot; None where the slot is free
         self._free: list[int] = []  # a heap
         self.added = 0  # keys that were new
+        self._again: dict[int, int] = {}  # of slots that were used before, how many keys came before theirs
         self._last: _Dictionary | None = None
 
     def __len__(self) -> int:
@@ -59,6 +62,15 @@ class KeyCodes:
     def uses_again(self) -> bool:
         """Whether a slot may have been given to another key."""
         return self.added != self.capacity
+
+    def identities(self) -> Slots:
+        """Per slot a number that changes when another key gets the slot; ``NO_KEY`` where it is free."""
+        found = np.arange(len(self._keys))
+        if self.uses_again:
+            again = np.array(list(self._again.items()), np.int64).reshape(-1, 2)
+            found[again[:, 0]] = -1 - again[:, 1]
+            found[self._free] = NO_KEY
+        return found
 
     def codes(self, slots: Slots) -> Slots:
         """Numbers that tell keys apart, also when a key gets another slot while its last events still matter."""
@@ -252,7 +264,7 @@ class KeyCodes:
         cast = [column.cast(type_) for column, type_ in zip(columns, types, strict=True)]
         names = ["slot", *(f"key{i}" for i in range(len(types)))]
         keys = KeyCodes.from_state(pa.RecordBatch.from_arrays([slots, *cast], names=names))
-        keys.added = self.added
+        keys.added, keys._again = self.added, self._again
         return keys
 
     def _check_types(self, types: list[pa.DataType]) -> None:
@@ -304,6 +316,7 @@ class KeyCodes:
         if self._free:
             slot = heapq.heappop(self._free)
             self._keys[slot] = key
+            self._again[slot] = self.added
         else:
             slot = len(self._keys)
             self._keys.append(key)

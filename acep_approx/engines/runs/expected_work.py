@@ -72,7 +72,7 @@ class WorkLaw:
     fed: tuple[Fed, ...] = ()
 
     def times(self, more: float) -> WorkLaw:
-        """The law of so many times the run-steps."""
+        """The same law with all run-steps multiplied by ``more``."""
         fed = tuple(one._replace(factor=more * one.factor) for one in self.fed)
         return replace(self, factors=tuple(more * factor for factor in self.factors), fed=fed)
 

@@ -244,7 +244,7 @@ class Shown:
 
 
 class LostRuns:
-    """Follows the runs of a query that were lost, or all that it may have.
+    """Follows the runs of a query that were lost, or all runs that it may have.
 
     Parameters
     ----------

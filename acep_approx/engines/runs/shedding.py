@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from acep_approx.arrays import Floats, Ints
+from acep_approx.arrays import Floats, Ints, extended
 from acep_approx.engines.runs.hidden import DOMINATED
 from acep_approx.engines.runs.price_notes import PriceNotes
 from acep_approx.engines.runs.programs import register_kind
 from acep_approx.engines.runs.tables import RunTables
 from acep_approx.engines.runs.worth import WITHOUT_END, Allowance, FeatureKind, RunFeature, Worth
 from acep_approx.errors import DataError
-from acep_approx.events.keys import KeyCodes
+from acep_approx.events.keys import NO_KEY, KeyCodes
 from acep_approx.kernels.runs import records
 from acep_approx.kernels.runs import sample as kernel_sample
 from acep_approx.kernels.runs import scores as kernel
@@ -191,7 +191,8 @@ class Shedding:
         self._logged: list[Ints] = []
         self.tables: RunTables
         self._tables: list[tuple[int, RunFeature]] = []  # features with a table, and where their words are
-        self._known = (-1, -1)
+        self._groups: list[Ints] = []  # by feature with a table: of each text by code, or of each key by slot
+        self._known, self._keys_known = (-1, -1), np.zeros(0, np.int64)
 
     # --- setting up -----------------------------------------------------------------------------------------
 
@@ -202,7 +203,7 @@ class Shedding:
 
     def _lay_out(self, tables: RunTables) -> None:
         """Lay the arena out for what runs are worth now."""
-        self._tables, self._known = [], (-1, -1)
+        self._tables = []
         self._event_at = 1 + len(tables.guard_letters)
         columns, registers = len(tables.scalars.columns.expressions), self._registers
         self.entry = kernel.LOG + registers + columns
@@ -216,6 +217,7 @@ class Shedding:
             self.words[kernel.TREES] = self.words.size - trees.size
         self.words[list(parts)] = starts[:-1]
         self._write_places(worth, groups, int(starts[-1]))
+        self.forget_texts()
         self.words[[kernel.EVENT_WORDS, kernel.EVENT_AT]] = columns, self._event_at
         self.words[[kernel.SAMPLE_REGISTERS, kernel.POOLS_NOTED]] = registers, len(tables.pools)
         self.words[kernel.PAIRS] = tables.options.charges_births and not self.sees_all
@@ -394,24 +396,31 @@ class Shedding:
         return bool(self._tables)
 
     def refresh(self, texts: Sequence[str]) -> None:
-        """Bring the tables of texts and keys up to date; ``texts`` by code."""
+        """Bring the tables of texts and keys up to date; ``texts`` by code. Only what has come since is looked up."""
         slots = self.keys_now()
         if self._known == (len(texts), slots.added):
             return
-        self._known = len(texts), slots.added
-        keys = slots.texts()
-        parts: list[Ints] = []
+        keys = slots.identities()
+        since, before = max(self._known[0], 0), extended(self._keys_known, len(keys), NO_KEY)
+        new = np.flatnonzero((keys != before) & (keys != NO_KEY))
+        names = slots.texts_at(new)
+        self._known, self._keys_known = (len(texts), slots.added), keys
         at = 0
-        for word, feature in self._tables:
-            values = keys if feature.kind == "key" else texts
-            parts.append(np.array([feature.groups.get(v, feature.buckets - 1) for v in values], np.int64))
-            self.words[word + 3 : word + 5] = at, len(values)
-            at += len(values)
-        self.lookup = np.concatenate([*parts, np.zeros(1, np.int64)])
+        for number, (word, feature) in enumerate(self._tables):
+            is_key = feature.kind == "key"
+            groups = extended(self._groups[number], len(keys) if is_key else len(texts), feature.buckets - 1)
+            groups[new if is_key else slice(since, None)] = [
+                feature.groups.get(value, feature.buckets - 1) for value in (names if is_key else texts[since:])
+            ]
+            self._groups[number] = groups
+            self.words[word + 3 : word + 5] = at, len(groups)
+            at += len(groups)
+        self.lookup = np.concatenate([*self._groups, np.zeros(1, np.int64)])
 
     def forget_texts(self) -> None:
         """Codes of texts, or slots of keys, have changed."""
-        self._known = (-1, -1)
+        self._known, self._keys_known = (-1, -1), np.zeros(0, np.int64)
+        self._groups = [np.zeros(0, np.int64) for _ in self._tables]
 
     def empty_log(self, used: int, asked: int) -> None:
         """Put the first ``used`` words of the log aside and make room for ``asked``."""

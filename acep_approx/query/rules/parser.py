@@ -525,7 +525,7 @@ def _parsed(text: str) -> RuleFile:
 
 
 _kept = lru_cache(maxsize=64)(_parsed)
-"""Who checks a file mostly runs it, too; a tree never changes."""
+"""A file that was checked is often run next. Nothing changes a tree."""
 
 
 def _refuse_words(tree: Any, assembler: RulesAssembler) -> None:

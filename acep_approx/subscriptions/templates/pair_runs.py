@@ -21,7 +21,7 @@ from acep_approx.engines.batches import Grouped
 from acep_approx.engines.runs.event_columns import EventColumns
 from acep_approx.engines.runs.runs import Runs
 from acep_approx.events.columns import to_arrow
-from acep_approx.events.keys import KeyCodes
+from acep_approx.events.keys import NO_KEY, KeyCodes
 from acep_approx.kernels import group as kernel
 from acep_approx.kernels.pairs import Pairs
 from acep_approx.matching.keyed_events import KeyedEvents
@@ -108,6 +108,14 @@ class PairKeys(KeyCodes):
     def texts(self) -> list[str]:
         """Per slot its query and its key as text."""
         return self.texts_at(np.arange(self._pairing.slots))
+
+    def identities(self) -> Ints:
+        """Per slot a number that changes when another pair gets the slot; ``NO_KEY`` where it is free."""
+        rows, keys = self._pairing.row_of[: self._pairing.slots], self._pairing.key_of[: self._pairing.slots]
+        found = self._table.numbers[rows] << KEY_BITS
+        if self._outer.columns:
+            found = found ^ self._outer.keys.identities()[keys]
+        return np.where(rows >= 0, found, NO_KEY)
 
     def texts_at(self, slots: Ints) -> list[str]:
         """The same of some slots."""
