@@ -69,7 +69,7 @@ class BudgetedRevisedMatcher(RevisedMatcher, BudgetedRun):
         if not asked.is_final:
             load = replace(load, audit=0.0)
         self.load = load
-        self.shedder = shedder(plan, load)
+        self.shedder = shedder(plan, load, in_order=False)
         super().__init__(plan, asked, shedding=self.shedder, **options)
 
     @property

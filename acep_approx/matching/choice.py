@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal
 
 import pyarrow as pa
@@ -19,6 +20,7 @@ from acep_approx.engines.cells.arclogs import ArcLogs
 from acep_approx.engines.cells.cells import Cells
 from acep_approx.engines.maximal.best import BestCells
 from acep_approx.engines.maximal.engine import MaximalCells
+from acep_approx.engines.runs.end_search import EndSearch
 from acep_approx.engines.runs.event_columns import EventColumns
 from acep_approx.engines.runs.hidden import NO_OPTIONS, RunOptions
 from acep_approx.engines.runs.load_shedder import LoadShedder
@@ -156,6 +158,8 @@ class ByRuns:
         Whether runs may be merged.
     counts_merged : bool
         Whether hits say how many runs they stand for.
+    searches : bool
+        Whether ends of matches may be searched, in the place of following runs: only match points are asked for.
     """
 
     output: Callable[..., RunOutput]
@@ -164,6 +168,7 @@ class ByRuns:
     lists: Literal["always", "late", "never"] = "always"
     merges: bool = True
     counts_merged: bool = False
+    searches: bool = False
 
     def __call__(self, parts: Parts) -> Output:
         """Make it."""
@@ -199,7 +204,7 @@ class ByRuns:
         if self.counts_merged or functions or charges:
             own = {one.name: one for one in functions}
             options = RunOptions(own, counts_merged=self.counts_merged, charges_births=charges)
-        return self.engine(
+        return self._engine_class(shedding)(
             registers,
             EventColumns(parts.schema, parts.stream.roles.column, parts.stream.texts),
             parts.window,
@@ -209,6 +214,12 @@ class ByRuns:
             options=options,
             **budgeted,
         )
+
+    def _engine_class(self, shedding: LoadShedder | None) -> Callable[..., Runs]:
+        if not self.searches or shedding is None or shedding.searches is None:
+            return self.engine
+        shedding.looks_back = True
+        return partial(EndSearch, shedding.searches)
 
 
 def cell_listing(parts: Parts, kind: Callable[..., CellListing] = CellListing) -> CellListing:
@@ -266,8 +277,8 @@ WAYS: dict[tuple[str, OutputKind], Way] = {
     ("maximal", BARE): Way(ByWalks(MaximalPoints)),
     ("maximal", COUNTS): Way(ByWalks(MaximalCounts)),
     ("runs", MATCHES): Way(ByRuns(RunListing, binds="all")),
-    ("runs", POINTS): Way(ByRuns(RunPoints, binds="best", lists="late")),
-    ("runs", BARE): Way(ByRuns(RunPoints, lists="late")),
+    ("runs", POINTS): Way(ByRuns(RunPoints, binds="best", lists="late", searches=True)),
+    ("runs", BARE): Way(ByRuns(RunPoints, lists="late", searches=True)),
     ("runs", COUNTS): Way(ByRuns(RunCounts)),
     ("runs", PARTIAL): Way(ByRuns(RunPartial, TracedRuns, binds="all", merges=False)),
     ("runs", COMPRESSED): Way(ByRuns(RunShared, SharedRuns, binds="all"), may_grow=False),

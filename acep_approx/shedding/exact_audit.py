@@ -41,8 +41,8 @@ class ExactAudit:
         Share of the budget that is for it. What is not used is saved up.
     full_work : float
         Run-steps per event of an exact run, as far as is known.
-    arena : Shedding
-        Of the run.
+    arena : Shedding or None
+        Of the run; None: it keeps no runs whose loss would say which ends are open.
 
     Attributes
     ----------
@@ -58,14 +58,16 @@ class ExactAudit:
         cells: AuditCells,
         explores: float,
         full_work: float,
-        arena: Shedding,
+        arena: Shedding | None,
     ) -> None:
         assert plan.registers is not None
         self.cells, self.explores = ExactCells(plan, columns, cells, full_work), explores
         self.ends: ExactEnds | None = None
         look = LookBack.of(plan, *columns, cells.window)
         if look is not None:
-            runs = LostRuns(arena, cells.window, begins=True) if can_follow(plan.registers) else None
+            runs = None
+            if arena is not None and can_follow(plan.registers):
+                runs = LostRuns(arena, cells.window, begins=True)
             self.ends = ExactEnds(look, ending_letters(plan.registers), cells.seed, full_work, runs)
         self._events: RunEvents
         self._found: list[Ints] = []  # rows of the match points of the run in this piece

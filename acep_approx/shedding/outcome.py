@@ -40,6 +40,7 @@ class Outcome:
         cells: AuditCells | None
         clock: StepClock
         charges_births: bool
+        looks_back: bool
         _events: int
         _pairs: int
         _seen: tuple[int, int]
@@ -87,6 +88,8 @@ class Outcome:
         known, full = self.load.history, self.full_work()
         if known is None or self.load.policy_name != "history" or self.load.learns or not self._events:
             return None
+        if self.looks_back:
+            return None  # what it leads to expect is about runs
         done = (self._seen[1] + self.arena.on_passes) / self._events
         share = min(done / full, 1.0) if full else self.load.share
         past = expected(known.prices_, share * self.load.ratio, known.points_ / max(known.events_, 1))
@@ -128,7 +131,7 @@ class Outcome:
     def exact_seconds(self) -> float | None:
         """How long the exact run would have taken up to here; None where this one does not tell."""
         work = self.full_work()
-        if work is None or not self.clock.is_known:
+        if work is None or self.looks_back or not self.clock.is_known:
             return None
         return self._events * (self.clock.event_seconds + work * self.clock.step_seconds)
 

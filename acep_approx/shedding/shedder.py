@@ -21,6 +21,7 @@ from acep_approx.engines.runs.first_pools import FirstPools
 from acep_approx.engines.runs.lineage import Hits
 from acep_approx.engines.runs.load_shedder import WHOLE_BATCH, CallOrder, HoldsTexts
 from acep_approx.engines.runs.runs import Runs
+from acep_approx.engines.runs.searches import Searches
 from acep_approx.engines.runs.shedding import Shedding, type_too_late
 from acep_approx.engines.runs.tables import RunTables
 from acep_approx.engines.runs.worth import WITHOUT_END, Allowance
@@ -128,10 +129,17 @@ class Shedder(Outcome):
     """What is saved up is there for all keys: were events grouped, who comes first would depend on how they arrived."""
 
     def __init__(
-        self, plan: Plan, load: Load, observer: Observer | None = None, *, audits_beside: bool = False
+        self,
+        plan: Plan,
+        load: Load,
+        observer: Observer | None = None,
+        *,
+        audits_beside: bool = False,
+        searches: Searches | None = None,
     ) -> None:
         self.plan = plan
         self.load = load
+        self.searches, self.looks_back = searches, False
         self._unbound = observer
         self.observer: Observer | RecordedLearning | None = observer
         self.arena = Shedding(None, Allowance(), logs_shed=load.logs_shed, ranks_dominated=True)
@@ -228,7 +236,8 @@ class Shedder(Outcome):
             self.beside = self._beside(Cohort(self.plan, *self._columns, cells), audit)
         else:
             full = (load.steps_per_event or 0.0) / load.ratio * replace(load, drops=True).ratio
-            self.exact_audit = ExactAudit(self.plan, self._columns, cells, audit, full, self.arena)
+            arena = None if self.looks_back else self.arena
+            self.exact_audit = ExactAudit(self.plan, self._columns, cells, audit, full, arena)
         return audit
 
     def _beside(self, cohort: Cohort, audit: float) -> Beside:
@@ -524,7 +533,7 @@ class Shedder(Outcome):
     def _end_block(self, tick: int, progress: RunProgress) -> None:
         """Let the law of the exact run's work learn from what was done."""
         work, arena = self.exact_work, self.arena
-        if work is None or self._events % block_after(self._events):
+        if work is None or self.looks_back or self._events % block_after(self._events):
             return
         gone = progress.shed + arena.untested
         work.end_block(self._events, Done(progress.steps, tick, gone, arena.lost_at))
@@ -687,6 +696,11 @@ class Shedder(Outcome):
         return self.load.history.version_ if self.load.history is not None else 0
 
 
-def shedder(plan: Plan, load: Load | None) -> Shedder | None:
-    """What a run of ``plan`` sheds with; None where it does not: no budget, or an engine that needs none."""
-    return Shedder(plan, load, audits_beside=True) if load is not None and plan.registers is not None else None
+def shedder(plan: Plan, load: Load | None, *, in_order: bool = True) -> Shedder | None:
+    """What a run of ``plan`` sheds with; None where it does not: no budget, or an engine that needs none.
+
+    ``in_order``: whether no event comes, or goes, between others: then ends of matches may be searched.
+    """
+    if load is None or plan.registers is None:
+        return None
+    return Shedder(plan, load, audits_beside=True, searches=load.searches(plan) if in_order else None)

@@ -48,6 +48,7 @@ from acep_approx.training.policies import (
 )
 from acep_approx.training.pricing import PricePoint, Prices
 from acep_approx.training.promise import Part, Promises
+from acep_approx.training.searching import SearchCost, learn_search
 from acep_approx.training.training import (
     Counted,
     OnProgress,
@@ -101,6 +102,9 @@ class HistoryGraph:
         Run-steps per event of the exact run, after lossless merging.
     work_ : ExactWork or None
         How the run-steps of exact runs follow from the events; None where it was learned by an earlier version.
+    search_ : SearchCost or None
+        What it costs to search backwards for match points, and in which order; None where that cannot be done, or
+        costs more than the exact run, or the history was learned by an earlier version.
     events_, points_ : int
         Events and match points seen.
     learned_ : rl.Values or None
@@ -139,6 +143,7 @@ class HistoryGraph:
         self.promises_: Promises | None = None
         self.version_ = 0
         self.work_: ExactWork | None = None
+        self.search_: SearchCost | None = None
         self.learned_: Values | None = None
         self.learned_overlap_ = np.zeros(0)
         self._steps = 0
@@ -254,6 +259,7 @@ class HistoryGraph:
         before, reading = tried.settled(self.plan, counted.graph, past)
         self._read(counted.graph, reading)
         self.work_ = learn_exact_work(self.plan, past, self.steps_per_event_)
+        self.search_ = learn_search(self.plan, past, self.steps_per_event_)
         if measure is not None and self.points_:
             on_progress("trying budgets", 0.95)
             known = copy(self)
@@ -409,6 +415,8 @@ class HistoryGraph:
         }
         if self.work_ is not None:
             notes["work"] = self.work_.as_json()
+        if self.search_ is not None:
+            notes["search"] = self.search_.as_json()
         if self.promises_ is not None:
             notes["promises"] = self.promises_.as_json()
         return store_history(
@@ -480,6 +488,8 @@ class HistoryGraph:
         self.prices_ = Prices(tuple(_in_stretches(made, stretches)))
         if "work" in notes:  # versions of before have none
             self.work_ = ExactWork.from_json(notes["work"], len(automaton.places))
+        if "search" in notes:  # neither have they, nor histories of queries that cannot be searched so
+            self.search_ = SearchCost.from_json(notes["search"], automaton)
         if "promises" in notes:  # versions of before have none
             self.promises_ = Promises.from_json(notes["promises"])
 

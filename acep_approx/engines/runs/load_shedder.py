@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from acep_approx.engines.batches import Grouped, RunEvents
     from acep_approx.engines.progress import RunProgress
     from acep_approx.engines.runs.lineage import Hits
+    from acep_approx.engines.runs.searches import Searches
     from acep_approx.engines.runs.shedding import Shedding
     from acep_approx.engines.runs.tables import RunTables
     from acep_approx.events.roles import Roles
@@ -58,6 +59,10 @@ class LoadShedder(Protocol):
 
     charges_births: bool
     """Whether a try to begin a run is a run-step."""
+    searches: Searches | None
+    """How ends of matches are searched where only match points are asked for, in the place of following runs."""
+    looks_back: bool
+    """Whether that is done."""
 
     @property
     def arena(self) -> Shedding:
@@ -115,7 +120,8 @@ class FixedLoad:
     """
 
     most_events = WHOLE_BATCH
-    charges_births = keeps_order = False
+    charges_births = keeps_order = looks_back = False
+    searches: Searches | None = None
     engines_beside: Sequence[HoldsTexts] = ()
 
     def __init__(self, arena: Shedding) -> None:

@@ -1,0 +1,263 @@
+"""Looking back in the place of following runs: the engine that keeps events and searches those that can end a match.
+
+It finds match points, and one match for each. See ``kernels.runs.end_search`` and ``docs/how-it-works/look-back.md``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from acep_approx.arrays import Ints, extended
+from acep_approx.automaton.resolve import Register
+from acep_approx.engines.batches import RunEvents
+from acep_approx.engines.runs.event_columns import CODED, EventColumns
+from acep_approx.engines.runs.programs import Rewording
+from acep_approx.engines.runs.runs import Runs
+from acep_approx.engines.runs.searches import WITHOUT_LIMIT, Searches, SearchTables
+from acep_approx.engines.runs.shedding import Shedding
+from acep_approx.engines.runs.tables import RunTables
+from acep_approx.kernels.runs import end_search as kernel
+from acep_approx.kernels.runs import layout, records
+from acep_approx.kernels.runs.pools import NEVER
+from acep_approx.kernels.runs.vm import NULL
+from acep_approx.ranges import COUNT, TICK, Range, check, check_arrays, finite
+
+AHEAD = 256
+"""Events that are granted for at once when a stream begins, before anything could be saved up."""
+FIRST_ROOM = 1 << 12
+"""Events that there is room for at first."""
+PLAIN = ("tick", "place", "slot", "cls", "id")
+"""Columns of the events that are kept, beside their values."""
+
+
+class EndSearch(Runs):
+    """Searches the events of the window, in the place of keeping runs; takes what ``Runs`` does.
+
+    Parameters
+    ----------
+    searches : Searches
+    *args, **options
+        As for ``Runs``.
+
+    Attributes
+    ----------
+    spent : int64 array
+        Tests of each event of the last batch; -1: none was made, as no match can end with it, or none was left.
+    """
+
+    def __init__(self, searches: Searches, *args: Any, **options: Any) -> None:
+        self.searches = searches
+        super().__init__(*args, **options)
+        self._search = np.zeros(kernel.WORK, np.int64)
+        self._search[kernel.LAST_UNSEARCHED] = NEVER
+        self.kept = self._room(FIRST_ROOM)
+        self.spent = np.zeros(0, np.int64)
+        self._has_begun, self._ahead = False, np.zeros(1)
+
+    def _tables_for(self, columns: EventColumns) -> RunTables:
+        self.search_tables = SearchTables(self.searches.paths, self.searches.orders, columns)
+        tables = super()._tables_for(columns)
+        readers = tables.scalars.readers
+        for value, letters in self.search_tables.readers.items():
+            readers[value] = readers.get(value, 0) | letters
+        self._frame, self._code = self.search_tables.frame(), self.search_tables.program()
+        longest = max(len(path) for path in self.searches.paths)
+        self._at_work = kernel.Frame(*(np.zeros(size, np.int64) for size in (longest, longest, longest, 1)))
+        return tables
+
+    def set_classes(self, classes: list[int]) -> None:
+        """Make the tables for event classes (letter masks)."""
+        super().set_classes(classes)
+        self.search_tables.set_classes(classes)
+
+    # --- events that are kept -------------------------------------------------------------------------------
+
+    def _room(self, events: int) -> kernel.Kept:
+        """Room for so many events, none of them there yet."""
+        search = self.search_tables.searches
+        chains, jumps, entries = (
+            words.size // size
+            for words, size in (
+                (search.chains, kernel.CHAIN), (search.jumps, kernel.JUMP), (search.entries, kernel.ENTRY)
+            )
+        )  # fmt: skip
+        valued = int((search.chains[kernel.CHAIN_PLAIN :: kernel.CHAIN] < 0).sum())
+        table = 1 << (2 * events * valued).bit_length()
+        columns = len(self.columns.expressions)
+        tick, place, slot, cls, id_ = np.zeros((5, events), np.int64)
+        return kernel.Kept(
+            tick, place, slot, cls, id_,
+            words=np.zeros(columns * events, np.int64),
+            before=np.full(chains * events, -1),
+            keys=np.zeros(jumps * events, np.int64),
+            jumps=np.zeros(jumps * events, np.int64),
+            entered=np.zeros(entries * events, np.int64),
+            heads=np.full(chains * max(self.slots, 1), -1),
+            table=np.full(table, -1),
+            whose=np.zeros(table, np.int64),
+            used=np.zeros(1, np.int64),
+        )  # fmt: skip
+
+    def reserve(self, slots: int) -> None:
+        """Make room for key slots ``0 .. slots - 1``."""
+        before = self.slots
+        super().reserve(slots)
+        if self.slots > before:
+            heads = self.kept.heads.reshape(-1, max(before, 1))
+            more = np.full((len(heads), self.slots), -1)
+            more[:, : heads.shape[1]] = heads
+            self.kept = self.kept._replace(heads=more.ravel())
+
+    def _columns(self) -> dict[str, Ints]:
+        """The events that are kept, column by column."""
+        used, room = int(self.kept.used[0]), len(self.kept.tick)
+        plain = {name: getattr(self.kept, name)[:used] for name in PLAIN}
+        return plain | {"words": self.kept.words.reshape(-1, room)[:, :used]}
+
+    def _keep_only(self, wanted: Ints) -> None:
+        """Keep some of the events, in their order."""
+        self._put({name: column[..., wanted] for name, column in self._columns().items()})
+
+    def _make_room_for_events(self, floors: Ints) -> None:
+        """Let go of events that have left the window; where that does not help, make twice as much room."""
+        kept = self._columns()
+        floor = floors[kept["slot"]] if len(floors) > 1 else floors[0]
+        self._keep_only(np.flatnonzero(kept["tick"] >= floor))
+
+    def clear(self, slots: Ints) -> None:
+        """Forget the events of some key slots."""
+        super().clear(slots)
+        gone = np.isin(self._columns()["slot"], slots)
+        if gone.any():
+            self._keep_only(np.flatnonzero(~gone))
+
+    def newest(self) -> Ints:
+        """Per key slot the tick of its last event that is kept: a match can begin with it."""
+        newest, kept = super().newest(), self._columns()
+        np.maximum.at(newest, kept["slot"], kept["tick"])
+        return newest
+
+    def ids(self) -> Ints:
+        """The events that links point to, and those that matches to come can be made of."""
+        return np.concatenate((super().ids(), self._columns()["id"]))
+
+    # --- running --------------------------------------------------------------------------------------------
+
+    def begin(self) -> None:
+        """Get ready for the next batch: its hits are other ones, and links are those of its matches alone."""
+        super().begin()
+        self.control[layout.LINKS] = 0
+
+    def advance(self, events: RunEvents, floors: Ints, deadline: float | None = None) -> bool:  # noqa: ARG002
+        """Keep the events of a batch, and search those that can end a match; see ``Runs.advance``."""
+        control, shedding, work = self.control, self.shedding, self._search
+        batch = records.Batch(
+            events.slot, events.tick, events.tick - self.window_of(events.slot), events.start, events.cls, events.id,
+            events.place, events.columns.ravel(),
+        )  # fmt: skip
+        work[kernel.IS_WHOLE], work[kernel.LINKS_KEPT] = self.searches.is_whole, self.keeps_lineage
+        self.spent = np.empty(len(events.row), np.int64)
+        if shedding is not None:
+            self._begin_budget(shedding)
+        before = int(work[kernel.ENDED] - work[kernel.SEARCHED])
+        while True:
+            work[kernel.LEFT] = WITHOUT_LIMIT
+            arena = None if shedding is None else shedding.record(len(events.row), self.store.pace)
+            code, floats = self._code._replace(ranks=self.columns.texts.ranks), self.kept.words.view(np.float64)
+            status = kernel.search_batch(
+                control, self.search_tables.searches, code, self.kept, floats, self._frame, self._at_work, batch, work,
+                self._hits, self.links, arena, self.spent, self._ahead,
+            )  # fmt: skip
+            if work[kernel.PASSED]:
+                self._make_room(layout.TOO_LARGE, floors)
+            if status == kernel.DONE:
+                break
+            if status == kernel.FULL_OF_EVENTS:
+                self._make_room_for_events(floors)
+            else:
+                self._hits = extended(self._hits, 4 * self._hits.size)
+                self._shown = extended(self._shown, self._hits.size // layout.HIT * len(self.automaton.shown))
+                self.links = extended(self.links, 4 * self.links.size)
+        if shedding is not None:
+            left_out = int(work[kernel.ENDED] - work[kernel.SEARCHED]) - before
+            if left_out:
+                shedding.untested += left_out
+                shedding.lost_at = int(work[kernel.LAST_UNSEARCHED])
+        return True
+
+    def _begin_budget(self, shedding: Shedding) -> None:
+        """Say what an end is worth; at the beginning grant for the first events."""
+        self._search[kernel.MOST] = self.searches.most
+        ahead = min(AHEAD * shedding.rate, shedding.allowance.most)
+        if not self._has_begun and 0 < ahead < WITHOUT_LIMIT:
+            self._ahead[0] = ahead
+            shedding.tokens += ahead
+            shedding.granted += ahead
+        self._has_begun = True
+
+    # --- texts, wider types, state ----------------------------------------------------------------------------
+
+    def texts_held(self) -> Ints:
+        """The codes of the texts that events hold, some more than once."""
+        coded = [place for place, one in enumerate(self.columns.expressions) if self.columns.kind(one) in CODED]
+        words = self._columns()["words"][coded].ravel()
+        return np.concatenate((super().texts_held(), words[words != NULL]))
+
+    def recode_texts(self, codes: Ints) -> None:
+        """Give the texts that events hold the new codes ``codes``, per code so far; the others are forgotten."""
+        super().recode_texts(codes)
+        words = self._columns()["words"]
+        for place, one in enumerate(self.columns.expressions):
+            if self.columns.kind(one) in CODED and len(codes):
+                held = words[place]
+                words[place] = np.where(held != NULL, codes[np.where(held != NULL, held, 0)], NULL)
+        self._keep_only(np.arange(words.shape[1]))  # chains go by the codes
+
+    def widen(self, columns: EventColumns) -> None:
+        """Go on with columns of wider types; see ``Runs.widen``."""
+        rewording, expressions = Rewording(self.columns, columns), self.columns.expressions
+        kept = self._columns()
+        words = {one: rewording.words(kept["words"][place], Register("value", "", one))
+                 for place, one in enumerate(expressions)}  # fmt: skip
+        super().widen(columns)
+        new = np.array([words[one] for one in self.columns.expressions], np.int64)
+        self._put(kept | {"words": new.reshape(len(self.columns.expressions), -1)})
+
+    def arrays(self, floors: Ints) -> dict[str, Ints]:
+        """The state as arrays: of links and of events those that start at ``floors`` or later."""
+        kept = self._columns()
+        floor = floors[kept["slot"]] if len(floors) > 1 else floors[0]
+        wanted = kept["tick"] >= floor
+        held = {f"kept_{name}": column[..., wanted].ravel() for name, column in kept.items()}
+        return super().arrays(floors) | held | {"search": self._search, "ahead": self._ahead.view(np.int64)}
+
+    def restore(self, header: dict[str, Any], arrays: dict[str, Ints], classes: list[int]) -> None:
+        """Take over a state; see ``Runs.restore``."""
+        check_arrays(arrays, {"search": Range(kernel.WORK), "ahead": Range(1)})
+        kept = {name: arrays.pop(f"kept_{name}") for name in (*PLAIN, "words")}
+        self._search[:], self._has_begun = arrays.pop("search"), True
+        self._ahead = arrays.pop("ahead").view(np.float64).copy()
+        finite("ahead", *self._ahead)
+        super().restore(header, arrays, classes)
+        events, columns = kept["tick"].size, len(self.columns.expressions)
+        ranges = {name: Range(events, -TICK, TICK) for name in ("tick", "place")} | {"id": Range(events, 0, COUNT)}
+        ranges |= {"slot": Range(events, 0, max(self.slots, 1)), "cls": Range(events, 0, len(classes))}
+        check_arrays(kept, ranges | {"words": Range(events * columns)})
+        kept["words"] = kept["words"].reshape(columns, events)
+        for place, one in enumerate(self.columns.expressions):
+            if self.columns.kind(one) in CODED:
+                held = kept["words"][place]
+                check("words", good=((held == NULL) | ((held >= 0) & (held < len(self.columns.texts)))).all())
+        self._put(kept)
+
+    def _put(self, columns: dict[str, Ints]) -> None:
+        """Keep these events, and no others."""
+        events = len(columns["tick"])
+        self.kept = self._room(max(len(self.kept.tick), 2 * events))
+        room = len(self.kept.tick)
+        for name, column in columns.items():
+            getattr(self.kept, name).reshape(*column.shape[:-1], room)[..., :events] = column
+        self.kept.used[0] = events
+        kernel.keep_again(self.search_tables.searches, self.kept, self.kept.words.view(np.float64))

@@ -1,0 +1,362 @@
+"""The paths of a query as the kernel searches them: in which order, through which chains, with which checks.
+
+See ``kernels.runs.end_search`` for the words of the tables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from acep_approx.arrays import Ints
+from acep_approx.automaton.paths import At, Path
+from acep_approx.automaton.resolve import Resolved
+from acep_approx.engines.runs.event_columns import EventColumns, Kind
+from acep_approx.engines.runs.programs import COMPARISONS, MAX_TEMPORARIES, Lowering, Operand, Scalars
+from acep_approx.kernels.runs import end_search as kernel
+from acep_approx.kernels.runs import layout, records, vm
+from acep_approx.query.shape import MIRRORED
+from acep_approx.query.syntax import Binary, Expression
+
+Order = tuple[int, ...]
+"""The positions of a path but the last, as they are searched."""
+WITHOUT_LIMIT = 1 << 60
+HASHED: tuple[Kind, ...] = ("int", "truth", "time", "duration", "text")
+"""Kinds of which equal values have equal words."""
+ORDERED: tuple[Kind, ...] = ("int", "float", "time", "duration")
+"""Kinds whose words can be put in order."""
+
+
+@dataclass(frozen=True)
+class Searches:
+    """The paths of a query, and how they are searched.
+
+    Attributes
+    ----------
+    paths : tuple of Path
+    orders : tuple of Order
+        In which order the positions of each are searched.
+    is_whole : bool
+        Whether of each match point the latest start is wanted, as the exact run gives it; else that of any match will
+        do.
+    most : int
+        Tests that one end is worth inside a budget: more are made only if enough is saved up.
+    """
+
+    paths: tuple[Path, ...]
+    orders: tuple[Order, ...]
+    is_whole: bool = True
+    most: int = WITHOUT_LIMIT
+
+
+@dataclass(frozen=True)
+class _Test:
+    """A condition on events of a path: a comparison of two values in the frame, or a program."""
+
+    positions: frozenset[int]
+    kind: int
+    flags: int = 0
+    left: Operand | None = None
+    right: Operand | None = None
+    sides: tuple[Resolved, Resolved] | None = None
+    program: int = -1
+
+    def beside(self, position: int) -> tuple[str, Expression, Resolved] | None:
+        """The comparison as ``value op other``, where one side is a value of the event at a position alone."""
+        if self.sides is None or self.kind == kernel.BY_PROGRAM:
+            return None
+        op = next(op for op, flags in COMPARISONS.items() if flags == self.flags)
+        left, right = self.sides
+        mine = [isinstance(side, At) and side.position == position for side in self.sides]
+        if mine == [True, False]:
+            return op, left.value, right
+        return (MIRRORED[op], right.value, left) if mine == [False, True] else None
+
+
+class _Values(Scalars):
+    """The values of the frame, in the place of those of the current event: constants, then values of events."""
+
+    def __init__(self, columns: EventColumns) -> None:
+        super().__init__(columns, 0)
+        self.slots: dict[At, int] = {}
+
+    def at(self, value: At) -> Operand:
+        """Where a value of an event stands."""
+        self.columns.place(value.value)
+        number = self.slots.setdefault(value, len(self.slots))
+        return Operand(vm.SCALAR, 2 * number + 1, self.columns.kind(value.value))
+
+    @property
+    def size(self) -> int:
+        return 1 + len(self.constants) + len(self.slots)
+
+    def address(self, number: int) -> int:
+        return 1 + len(self.constants) + number // 2 if number % 2 else number // 2
+
+
+class _Lowering(Lowering):
+    """Programs over values of the frame."""
+
+    scalars: _Values
+
+    def value(self, node: Resolved, like: Kind = "int") -> Operand:
+        return self.scalars.at(node) if isinstance(node, At) else super().value(node, like)
+
+
+@dataclass
+class _Rows:
+    """Rows of words of one kind that are named by their numbers; equal ones are one."""
+
+    rows: dict[tuple[int, ...], int] = field(default_factory=dict)
+
+    def of(self, *row: int) -> int:
+        return self.rows.setdefault(row, len(self.rows))
+
+    def array(self) -> Ints:
+        return np.array([word for row in self.rows for word in row], np.int64)
+
+
+@dataclass
+class _Words:
+    """What is written down as it is made: lists of rows that are named by where they begin."""
+
+    words: list[int] = field(default_factory=list)
+
+    def add(self, words: Iterable[int]) -> int:
+        first = len(self.words)
+        self.words += words
+        return first
+
+    def array(self) -> Ints:
+        return np.array(self.words, np.int64)
+
+
+class SearchTables:
+    """Everything about the paths of a query that the kernel reads and never writes.
+
+    Parameters
+    ----------
+    paths : sequence of Path
+    orders : sequence of Order
+        One for each.
+    columns : EventColumns
+        Of the schema of the events; gets the values that are asked for.
+
+    Attributes
+    ----------
+    searches : kernels.runs.end_search.Search
+    readers : dict of Expression to int
+        The letters, as bits, of the events that the value of an expression is read of.
+    """
+
+    def __init__(self, paths: Sequence[Path], orders: Sequence[Order], columns: EventColumns) -> None:
+        self.paths, self.columns = tuple(paths), columns
+        self._values = _Values(columns)
+        self._chains, self._jumps, self._entries = _Rows(), _Rows(), _Rows()
+        self._columns, self._frame, self._copies, self._guards = _Words(), _Words(), _Words(), _Words()
+        self._known_columns: dict[tuple[int, ...], int] = {}
+        self._chain_letters: list[int] = []
+        self._entry_letters: list[int] = []
+        self._programs: list[list[tuple[int, ...]]] = []
+        self._checks: list[tuple[_Test, int]] = []
+        tests = [[self._test(positions, check) for positions, check in path.checks] for path in self.paths]
+        depths: list[list[int]] = []
+        rows: list[list[int]] = []
+        arcs: list[int] = []
+        for path, order, mine in zip(self.paths, orders, tests, strict=True):
+            last = len(path) - 1
+            first, copies = len(depths), self._copied(path, last)
+            depths += self._depths(path, order, mine)
+            rows.append([len(path), path.errors, path.final, first, len(arcs), *copies])
+            arcs += path.arcs
+        self._parts = rows, arcs, depths
+        self.readers: dict[Expression, int] = {}
+        for path in self.paths:
+            for value in path.values():
+                self.readers[value.value] = self.readers.get(value.value, 0) | 1 << path.letters[value.position]
+        self.set_classes([0])
+
+    # --- conditions -----------------------------------------------------------------------------------------
+
+    def _test(self, positions: frozenset[int], check: Resolved) -> _Test:
+        plain = self._plain(positions, check)
+        if plain is not None:
+            return plain
+        lowering = _Lowering(self._values, ())
+        lowering.test(check)
+        self._programs.append(lowering.take())
+        return _Test(positions, kernel.BY_PROGRAM, program=len(self._programs) - 1)
+
+    def _plain(self, positions: frozenset[int], check: Resolved) -> _Test | None:
+        """A comparison of two values as they are."""
+        if not isinstance(check, Binary) or check.op not in COMPARISONS:
+            return None
+        lowering = _Lowering(self._values, ())
+        left, right = lowering._pair(check.left, check.right)
+        kinds = {left.kind, right.kind} - {"null"}
+        is_ordered = check.op in ("=", "!=") or "text" not in kinds
+        if lowering.code or len(kinds) > 1 or not is_ordered or vm.TEMPORARY in (left.place, right.place):
+            return None
+        kind = kernel.OF_FLOATS if kinds == {"float"} else kernel.OF_WHOLE
+        return _Test(positions, kind, COMPARISONS[check.op], left, right, (check.left, check.right))
+
+    # --- depths ---------------------------------------------------------------------------------------------
+
+    def _depths(self, path: Path, order: Order, tests: list[_Test]) -> list[list[int]]:
+        """The words of the depths of a path."""
+        last, left = len(path) - 1, list(tests)
+        bound, found = {last}, list[list[int]]()
+        for position in order:
+            following = min(one for one in bound if one > position)
+            before = max((one for one in bound if one < position), default=-1)
+            bound.add(position)
+            now = [test for test in left if test.positions <= bound]
+            left = [test for test in left if not test.positions <= bound]
+            equal = [test for test in now if self._is_key(test, position)]
+            chain = self._chain(path.letters[position], [self._key(test, position)[0] for test in equal])
+            words = [position, chain, *self._entry(path, position, chain, equal), following, before]
+            words += self._copied(path, position)
+            checks = [(test, self._jump(test, position, chain)) for test in now if test not in equal]
+            checks.sort(key=lambda pair: (pair[1] < 0, pair[0].kind == kernel.BY_PROGRAM))
+            words += [len(self._checks), len(checks)]
+            self._checks += checks
+            words += self._guarded(path, position, bound)
+            found.append(words)
+        return found
+
+    def _is_key(self, test: _Test, position: int) -> bool:
+        """Whether a test says which value the event at a position must have."""
+        beside = test.beside(position)
+        if beside is None or beside[0] != "=" or not isinstance(beside[2], At):
+            return False
+        kinds = {self.columns.kind(beside[1]), self.columns.kind(beside[2].value)}
+        return len(kinds) == 1 and kinds <= set(HASHED)
+
+    def _key(self, test: _Test, position: int) -> tuple[int, At]:
+        """The column of the event at a position, and the value that it must have."""
+        beside = test.beside(position)
+        assert beside is not None
+        return self.columns.place(beside[1]), beside[2]
+
+    def _columns_at(self, columns: Sequence[int]) -> int:
+        key = tuple(columns)
+        if key not in self._known_columns:
+            self._known_columns[key] = self._columns.add(key)
+        return self._known_columns[key]
+
+    def _chain(self, letter: int, columns: Sequence[int]) -> int:
+        """The chain of the events with a letter that have the same values in some columns."""
+        row = (self._columns_at(columns), len(columns), letter)
+        known = len(self._chains.rows)
+        chain = self._chains.of(*row)
+        if chain == known:
+            self._chain_letters.append(letter)
+        return chain
+
+    def _entry(self, path: Path, position: int, chain: int, equal: Sequence[_Test]) -> list[int]:
+        """How a chain is entered: entry, (begin, number of) values, or the position of the event that has entered."""
+        if not equal:
+            return [kernel.BY_LETTER, 0, 0]
+        values = [self._key(test, position)[1] for test in equal]
+        sources = {value.position for value in values}
+        if len(sources) == 1 and min(sources) > position:
+            (source,) = sources
+            columns = [self.columns.place(value.value) for value in values]
+            known = len(self._entries.rows)
+            entry = self._entries.of(chain, self._columns_at(columns), len(columns), path.letters[source])
+            if entry == known:
+                self._entry_letters.append(path.letters[source])
+            return [entry, source, 0]
+        first = self._frame.add(self._values.at(value).number for value in values)
+        return [kernel.BY_VALUE, first, len(values)]
+
+    def _jump(self, test: _Test, position: int, chain: int) -> int:
+        """The jump that is made where a test fails; -1: none."""
+        beside = test.beside(position)
+        if beside is None or beside[0] not in ("<", "<=", ">", ">="):
+            return -1
+        kind = self.columns.kind(beside[1])
+        if kind not in ORDERED or (isinstance(beside[2], At) and beside[2].position == position):
+            return -1
+        return self._jumps.of(chain, self.columns.place(beside[1]), kind == "float", beside[0] in (">", ">="))
+
+    def _copied(self, path: Path, position: int) -> list[int]:
+        """(Begin, number of) the values of the event at a position that go into the frame."""
+        slots = self._values.slots
+        values = [(value, slots[value]) for value in dict.fromkeys(path.values()) if value.position == position]
+        words = [word for value, number in values for word in (self.columns.place(value.value), 2 * number + 1)]
+        return [self._copies.add(words) // kernel.COPY, len(values)]
+
+    def _guarded(self, path: Path, position: int, bound: set[int]) -> list[int]:
+        """(Begin, number of) the pairs of neighbours, one of them just bound, between which no event may lie."""
+        pairs = [(left, left + 1) for left in (position - 1, position) if {left, left + 1} <= bound]
+        words = [word for left, right in pairs for letter in sorted(path.guards[right])
+                 for word in (self._chain(letter, ()), left, right)]  # fmt: skip
+        return [self._guards.add(words) // kernel.GUARD, len(words) // kernel.GUARD]
+
+    # --- the tables -----------------------------------------------------------------------------------------
+
+    def set_classes(self, classes: Sequence[int]) -> None:
+        """Make the tables for event classes (letter masks)."""
+        rows, arcs, depths = self._parts
+        address = self._values.address
+        plain = iter(range(len(self._chains.rows)))
+        chains = [word for begin, many, _ in self._chains.rows
+                  for word in (begin, many, -1 if many else next(plain))]  # fmt: skip
+        copies = self._copies.array()
+        copies[1::2] = [address(number) for number in copies[1::2].tolist()]
+        self.searches = kernel.Search(
+            paths=np.array(rows, np.int64).ravel(),
+            arcs=np.array(arcs, np.int64),
+            depths=np.array(depths, np.int64).ravel(),
+            checks=np.array([word for test, jump in self._checks for word in self._check(test, jump)], np.int64),
+            copies=copies,
+            guards=self._guards.array(),
+            values=np.array([address(number) for number in self._frame.words], np.int64),
+            columns=self._columns.array(),
+            chains=np.array(chains, np.int64),
+            jumps=self._jumps.array(),
+            entries=np.array([word for row in self._entries.rows for word in row[:3]], np.int64),
+            ends=self._of_classes(classes, [path.letters[-1] for path in self.paths]),
+            members=self._of_classes(classes, self._chain_letters),
+            enters=self._of_classes(classes, self._entry_letters),
+        )
+
+    @staticmethod
+    def _of_classes(classes: Sequence[int], letters: Sequence[int]) -> Ints:
+        """Per class and letter whether it holds."""
+        return np.array([mask >> letter & 1 for mask in classes for letter in letters], np.int64)
+
+    def _check(self, test: _Test, jump: int) -> list[int]:
+        if test.kind == kernel.BY_PROGRAM:
+            return [test.kind, 0, 2 * test.program, 0, jump]
+        assert test.left is not None
+        assert test.right is not None
+        left, right = (self._values.address(one.number) for one in (test.left, test.right))
+        return [test.kind, test.flags, left, right, jump]
+
+    def program(self) -> records.Program:
+        """The programs of conditions that compute something."""
+        code: list[int] = []
+        heads: list[int] = []
+        for program in self._programs:
+            heads += [2 * len(self._programs) + len(code), len(program)]
+            for op, target, a, number_a, b, number_b, flags in program:
+                numbers = (self._number(a, number_a), self._number(b, number_b))
+                code += [op, target, a, numbers[0], b, numbers[1], flags]
+        shape = np.zeros(layout.SHAPE, np.int64)
+        shape[layout.TEMPORARIES] = self._values.size
+        return records.Program(np.array([*heads, *code], np.int64), shape, self.columns.texts.ranks, None)
+
+    def _number(self, place: int, number: int) -> int:
+        return self._values.address(number) if place == vm.SCALAR else number
+
+    def frame(self) -> records.Pools:
+        """Room for the values that conditions read, and for what they compute."""
+        room = vm.BLOCK * (MAX_TEMPORARIES + 1) if self._programs else 0
+        words = np.zeros(self._values.size + room, np.int64)
+        words[1 : 1 + len(self._values.constants)] = self._values.constants
+        none = np.zeros(0, np.int64)
+        return records.Pools(none, words, words.view(np.float64), none, none)
