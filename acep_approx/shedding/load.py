@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from acep_approx.budget.audit import AuditCells
 from acep_approx.budget.budget import Budget
-from acep_approx.engines.runs.searches import WITHOUT_LIMIT
 from acep_approx.engines.runs.worth import Allowance, Worth
 from acep_approx.errors import UsageError, expect
 from acep_approx.planning.changed import until
@@ -20,7 +19,6 @@ from acep_approx.training.pricing import first_price
 if TYPE_CHECKING:
     from acep_approx.automaton.registers import RegisterAutomaton
     from acep_approx.engines.runs.expected_work import WorkLaw
-    from acep_approx.engines.runs.searches import Searches
     from acep_approx.planning.planner import Plan
     from acep_approx.training.history_graph import HistoryGraph
 
@@ -28,9 +26,6 @@ if TYPE_CHECKING:
 UNKNOWN_SHARE = 0.2
 """What share of the full work a budget is taken for where no history knows the full work."""
 
-
-WHOLE_PAYS = 0.5
-"""Without a limit ends of matches are searched where that took less than so much of the exact run's work."""
 
 OF_ONE, OF_SET, OF_RULES = "QUERY", "--queries FOLDER", "RULES"
 """How histories are asked for: ``acep train ... PAST``."""
@@ -147,25 +142,10 @@ class Load:
         work = None if self.history is None or self.full_work is not None else self.history.work_
         return None if work is None else work.law(drops=self.drops)
 
-    def searches(self, plan: Plan) -> Searches | None:
-        """How ends of matches are searched, where only match points are asked for and the past says that it pays.
-
-        None: runs are followed, as a policy says, or because something is learned of them.
-        """
-        known, as_points = self.history, replace(self, drops=True)
-        full, budget = as_points.steps_per_event, self.budget
-        if known is None or known.search_ is None or full is None or plan.registers is None:
-            return None
-        if self.learns or self.policy not in (None, "history") or budget.unit == "runs":
-            return None
-        cost = known.search_
-        if budget.is_unlimited:
-            pays, most = cost.whole < WHOLE_PAYS * full, WITHOUT_LIMIT
-        else:
-            saved = max(budget.amount, CARRIED) if budget.unit == "steps/event" else math.inf
-            rung, found = cost.best(as_points.share * full * (1 - as_points.audit_share), saved)
-            pays, most = found >= known.prices_.recall(as_points.share_of_listing), rung.most
-        return cost.searches(plan.registers, most, is_whole=budget.is_unlimited) if pays else None
+    @property
+    def most_saved(self) -> float:
+        """Run-steps that may be saved up."""
+        return max(self.budget.amount, CARRIED) if self.budget.unit == "steps/event" else math.inf
 
     @property
     def share(self) -> float:
@@ -295,8 +275,7 @@ def spending(load: Load, base: Allowance, explores: float) -> Allowance:
         return replace(base, rate=rate, reserve=reserve_for(rate), reserve_share=RESERVE_SHARE)
     if budget.unit == "steps/event":
         rate = budget.amount * (1 - explores)
-        most = max(budget.amount, CARRIED)
-        return replace(base, rate=rate, most=most, reserve=most / 4)
+        return replace(base, rate=rate, most=load.most_saved, reserve=load.most_saved / 4)
     return replace(base, rate=0.0, reserve=1.0)  # the clock says more when a batch comes
 
 

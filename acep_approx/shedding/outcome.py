@@ -9,15 +9,20 @@ from acep_approx.budget.audit import AuditCells, AuditSample, RecallEstimate
 from acep_approx.budget.budget import granted_beside
 from acep_approx.budget.evidence import Evidence, Expected
 from acep_approx.engines.runs.worth import BY_ANOTHER, REASONS
+from acep_approx.matching.binding import has_times
 from acep_approx.shedding.exact_audit import ExactAudit, estimated
 from acep_approx.shedding.load import Load, bound_in_words
 from acep_approx.training.expecting import expected, promised
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from acep_approx.engines.runs.expected_work import ExpectedWork
     from acep_approx.engines.runs.shedding import Shedding
+    from acep_approx.events.roles import Roles
     from acep_approx.learning.cohort import Beside
     from acep_approx.learning.online import Observer, OnlineLearning, RecordedLearning
+    from acep_approx.planning.planner import Plan
     from acep_approx.shedding.metrics import Metrics
     from acep_approx.shedding.timing import StepClock
 
@@ -39,12 +44,14 @@ class Outcome:
         exact_work: ExpectedWork | None
         cells: AuditCells | None
         clock: StepClock
+        plan: Plan
         charges_births: bool
         looks_back: bool
         _events: int
         _pairs: int
         _seen: tuple[int, int]
         _rate: float
+        _columns: tuple[pa.Schema, Roles]
 
         @property
         def _aside(self) -> Beside | ExactAudit: ...
@@ -52,8 +59,6 @@ class Outcome:
         def explores(self) -> float: ...  # noqa: D102
         @property
         def granted(self) -> float: ...  # noqa: D102
-        @property
-        def shown_per_event(self) -> float: ...  # noqa: D102
 
     def recall(self) -> RecallEstimate | None:
         """Estimated recall of match points; None where nothing is shed on purpose or no audit was asked for."""
@@ -142,3 +147,23 @@ class Outcome:
         if self.load.horizon is not None and not self.load.budget.is_unlimited:
             words += f", partial matches no older than {self.load.horizon}"
         return f"{words}, and {audit:,.3g} for the audit" if audit else words
+
+    @property
+    def events_shown(self) -> int:
+        """Events so far; of a template pairs of an event and a query."""
+        return self._pairs if self.charges_births else self._events
+
+    @property
+    def shown_per_event(self) -> float:
+        """How many of these come with an event."""
+        return self._pairs / max(self._events, 1) if self._pairs else 1.0
+
+    @property
+    def has_times(self) -> bool:
+        """Whether ticks are microseconds."""
+        return has_times(self.plan, *self._columns)
+
+    @property
+    def version(self) -> int:
+        """Of the history; 0 without."""
+        return self.load.history.version_ if self.load.history is not None else 0

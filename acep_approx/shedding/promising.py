@@ -66,7 +66,8 @@ def exact_run(part: Part, output: str) -> tuple[Truth, int]:
 
 def _inside(known: HistoryGraph, part: Part, share: float, output: str) -> tuple[Ints, int]:
     """Rows of the match points that a run inside a budget finds, and its run-steps, with passes and audit."""
-    made = Shedder(part.plan, Load(Budget(100 * share, "%"), known), audits_beside=True)
+    load, is_points = Load(Budget(100 * share, "%"), known), output == "points"
+    made = Shedder(part.plan, load, audits_beside=True, may_search=is_points)
     matcher, tables = _run(part, output, made)
     made.finish()  # what the audit does at the end
     rows = np.concatenate([table["row"].to_numpy() for table in tables])

@@ -21,7 +21,6 @@ from acep_approx.engines.runs.first_pools import FirstPools
 from acep_approx.engines.runs.lineage import Hits
 from acep_approx.engines.runs.load_shedder import WHOLE_BATCH, CallOrder, HoldsTexts
 from acep_approx.engines.runs.runs import Runs
-from acep_approx.engines.runs.searches import Searches
 from acep_approx.engines.runs.shedding import Shedding, type_too_late
 from acep_approx.engines.runs.tables import RunTables
 from acep_approx.engines.runs.worth import WITHOUT_END, Allowance
@@ -34,7 +33,6 @@ from acep_approx.learning.judging import POOR, Promise, Ranking, patience
 from acep_approx.learning.learner import Learner
 from acep_approx.learning.online import Observer, OnlineLearning, RecordedLearning
 from acep_approx.learning.shown_later import BesidePairs, BesideReads
-from acep_approx.matching.binding import has_times
 from acep_approx.matching.shared_load import PairsShown, Picked
 from acep_approx.planning.planner import Plan
 from acep_approx.ranges import finite
@@ -54,6 +52,7 @@ from acep_approx.shedding.load import (
 from acep_approx.shedding.metrics import Metrics
 from acep_approx.shedding.outcome import Outcome
 from acep_approx.shedding.timing import StepClock
+from acep_approx.shedding.ways import STRETCH, Ways
 from acep_approx.subscriptions.published import FIRST_ID
 from acep_approx.subscriptions.templates.pair_runs import NUMBER
 from acep_approx.training.needless import warn_of_no_learning
@@ -135,11 +134,13 @@ class Shedder(Outcome):
         observer: Observer | None = None,
         *,
         audits_beside: bool = False,
-        searches: Searches | None = None,
+        may_search: bool = False,
     ) -> None:
         self.plan = plan
         self.load = load
-        self.searches, self.looks_back = searches, False
+        self.ways: Ways | None = Ways.of(load, plan) if may_search else None
+        self.searches = None if self.ways is None else self.ways.how
+        self.looks_back = False
         self._unbound = observer
         self.observer: Observer | RecordedLearning | None = observer
         self.arena = Shedding(None, Allowance(), logs_shed=load.logs_shed, ranks_dominated=True)
@@ -333,6 +334,8 @@ class Shedder(Outcome):
         """As many as the learner lets pass before it looks, and as are left until the law of work is corrected."""
         learning = self.observer or self.online
         most = WHOLE_BATCH if learning is None else learning.most_events
+        if self.looks_back:
+            most = min(most, STRETCH - self._events % STRETCH)
         return most if self.exact_work is None else min(most, self.exact_work.most_events(self._events))
 
     @property
@@ -531,8 +534,10 @@ class Shedder(Outcome):
             self.observer.end_piece(batch, self._of_piece, spare, self.metrics.found, is_relevant=is_relevant)
 
     def _end_block(self, tick: int, progress: RunProgress) -> None:
-        """Let the law of the exact run's work learn from what was done."""
+        """Let the law of the exact run's work learn from what was done, or look which way is better."""
         work, arena = self.exact_work, self.arena
+        if self.looks_back and self.ways is not None and self._events % STRETCH == 0:
+            self.ways.look(tick, arena.tables.window, arena.granted)
         if work is None or self.looks_back or self._events % block_after(self._events):
             return
         gone = progress.shed + arena.untested
@@ -550,21 +555,6 @@ class Shedder(Outcome):
         self._of_pairs, self._pairs = (0, 0.0), self._pairs + shown
         self._of_piece = granted / max(shown, 1)
         return shown
-
-    @property
-    def events_shown(self) -> int:
-        """Events so far; of a template pairs of an event and a query."""
-        return self._pairs if self.charges_births else self._events
-
-    @property
-    def shown_per_event(self) -> float:
-        """How many of these come with an event."""
-        return self._pairs / max(self._events, 1) if self._pairs else 1.0
-
-    @property
-    def has_times(self) -> bool:
-        """Whether ticks are microseconds."""
-        return has_times(self.plan, *self._columns)
 
     def grant_late(self, events: int, gone: int) -> None:
         """So many events come between others, and so many go: those are granted for as those that come in order are.
@@ -633,6 +623,8 @@ class Shedder(Outcome):
             "exact work": None if self.exact_work is None else self.exact_work.snapshot(),
             "held back": [self.arena.allowance.rate, self.arena.allowance.reserve],
         }
+        if self.looks_back and self.ways is not None:
+            saved["ways"] = self.ways.snapshot()
         if self.beside.cohort is not None:
             saved["beside"] = self.beside.snapshot()
         if self.online is not None:
@@ -658,6 +650,11 @@ class Shedder(Outcome):
             self.take(Budget(has["amount"], self.load.budget.unit), has["full_work"])
             self.metrics.restore(saved["so_far"])
             self.by_query.restore(saved["by_query"])
+        if self.looks_back and self.ways is not None:
+            if "ways" in saved:
+                self.ways.restore(saved["ways"])
+            else:
+                self.ways.go_on_with_runs()
         if "beside" in saved:
             self.beside.restore(saved["beside"])
         if self.online is not None and "online" in saved:
@@ -690,10 +687,6 @@ class Shedder(Outcome):
         """Tells prices of a version from those of another: a version may go on ranking runs as the one before did."""
         return zlib.crc32(repr(self.load.history.prices_).encode()) if self.load.history is not None else 0
 
-    @property
-    def version(self) -> int:
-        """Of the history; 0 without."""
-        return self.load.history.version_ if self.load.history is not None else 0
 
 
 def shedder(plan: Plan, load: Load | None, *, in_order: bool = True) -> Shedder | None:
@@ -703,4 +696,4 @@ def shedder(plan: Plan, load: Load | None, *, in_order: bool = True) -> Shedder 
     """
     if load is None or plan.registers is None:
         return None
-    return Shedder(plan, load, audits_beside=True, searches=load.searches(plan) if in_order else None)
+    return Shedder(plan, load, audits_beside=True, may_search=in_order)

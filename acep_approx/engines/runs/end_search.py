@@ -12,6 +12,7 @@ import numpy as np
 from acep_approx.arrays import Ints, extended
 from acep_approx.automaton.resolve import Register
 from acep_approx.engines.batches import RunEvents
+from acep_approx.engines.engine import NO_WORDS
 from acep_approx.engines.runs.event_columns import CODED, EventColumns
 from acep_approx.engines.runs.programs import Rewording
 from acep_approx.engines.runs.runs import Runs
@@ -54,7 +55,7 @@ class EndSearch(Runs):
         self._search[kernel.LAST_UNSEARCHED] = NEVER
         self.kept = self._room(FIRST_ROOM)
         self.spent = np.zeros(0, np.int64)
-        self._has_begun, self._ahead = False, np.zeros(1)
+        self._ahead = np.zeros(1)
 
     def _tables_for(self, columns: EventColumns) -> RunTables:
         self.search_tables = SearchTables(self.searches.paths, self.searches.orders, columns)
@@ -145,57 +146,92 @@ class EndSearch(Runs):
 
     # --- running --------------------------------------------------------------------------------------------
 
-    def begin(self) -> None:
-        """Get ready for the next batch: its hits are other ones, and links are those of its matches alone."""
-        super().begin()
-        self.control[layout.LINKS] = 0
+    @property
+    def _ways(self) -> tuple[bool, bool]:
+        """Whether ends are searched (or runs followed), and whether the other way gets ready to take over."""
+        ways = None if self.load_shedder is None else self.load_shedder.ways
+        return (True, False) if ways is None else (ways.searches, ways.gets_ready)
 
-    def advance(self, events: RunEvents, floors: Ints, deadline: float | None = None) -> bool:  # noqa: ARG002
-        """Keep the events of a batch, and search those that can end a match; see ``Runs.advance``."""
-        control, shedding, work = self.control, self.shedding, self._search
+    def begin(self) -> None:
+        """Get ready for the next batch: its hits are other ones. What only the way needs that is given up goes."""
+        super().begin()
+        searches, gets_ready = self._ways
+        if searches and not gets_ready:
+            if self.control[layout.LIVE]:
+                super().clear(np.arange(self.slots))
+            self.control[layout.LINKS] = 0  # they are those of the matches of one batch
+        if not (searches or gets_ready) and self.kept.used[0]:
+            self._keep_only(NO_WORDS)
+
+    def advance(self, events: RunEvents, floors: Ints, deadline: float | None = None) -> bool:
+        """Keep the events of a batch, and search those that can end a match, or follow runs; see ``Runs.advance``.
+
+        While the other way gets ready both see the events: what it completes by then is not all, and is left out.
+        """
+        searches, gets_ready = self._ways
+        if not searches or gets_ready:
+            is_done = super().advance(events, floors, deadline)
+            if not (searches or (gets_ready and is_done)):
+                return is_done
+        hits, at = self.control[[layout.HITS, layout.EVENT]]
+        self.control[[layout.EVENT, layout.PHASE]] = 0
+        self.control[layout.HITS] = 0 if searches else hits
+        self._search[kernel.KEEPS_ONLY] = not searches
+        shedding = self.shedding if searches else None
+        if shedding is not None:
+            self._begin_budget(shedding)
+        before = self._search.copy(), int(self.control[layout.DONE_STEPS])
+        self._search_batch(events, floors, shedding, grants=not gets_ready)
+        self.control[layout.EVENT] = at if not searches else self.control[layout.EVENT]
+        if shedding is not None:
+            self._note(shedding, *before)
+        return True
+
+    def _search_batch(self, events: RunEvents, floors: Ints, shedding: Shedding | None, *, grants: bool) -> None:
+        """Run the kernel; ``grants``: whether each event is granted for here."""
+        control, work = self.control, self._search
         batch = records.Batch(
             events.slot, events.tick, events.tick - self.window_of(events.slot), events.start, events.cls, events.id,
             events.place, events.columns.ravel(),
         )  # fmt: skip
         work[kernel.IS_WHOLE], work[kernel.LINKS_KEPT] = self.searches.is_whole, self.keeps_lineage
-        self.spent = np.empty(len(events.row), np.int64)
-        if shedding is not None:
-            self._begin_budget(shedding)
-        before = int(work[kernel.ENDED] - work[kernel.SEARCHED])
-        while True:
+        self.spent, code = np.empty(len(events.row), np.int64), self._code._replace(ranks=self.columns.texts.ranks)
+        status = -1
+        while status != kernel.DONE:
             work[kernel.LEFT] = WITHOUT_LIMIT
             arena = None if shedding is None else shedding.record(len(events.row), self.store.pace)
-            code, floats = self._code._replace(ranks=self.columns.texts.ranks), self.kept.words.view(np.float64)
+            if arena is not None and not grants:
+                arena = arena._replace(stands_for=np.zeros(len(events.row)))
             status = kernel.search_batch(
-                control, self.search_tables.searches, code, self.kept, floats, self._frame, self._at_work, batch, work,
-                self._hits, self.links, arena, self.spent, self._ahead,
+                control, self.search_tables.searches, code, self.kept, self.kept.words.view(np.float64), self._frame,
+                self._at_work, batch, work, self._hits, self.links, arena, self.spent, self._ahead,
             )  # fmt: skip
             if work[kernel.PASSED]:
                 self._make_room(layout.TOO_LARGE, floors)
-            if status == kernel.DONE:
-                break
             if status == kernel.FULL_OF_EVENTS:
                 self._make_room_for_events(floors)
-            else:
+            elif status == kernel.FULL_OF_HITS:
                 self._hits = extended(self._hits, 4 * self._hits.size)
-                self._shown = extended(self._shown, self._hits.size // layout.HIT * len(self.automaton.shown))
-                self.links = extended(self.links, 4 * self.links.size)
-        if shedding is not None:
-            left_out = int(work[kernel.ENDED] - work[kernel.SEARCHED]) - before
-            if left_out:
-                shedding.untested += left_out
-                shedding.lost_at = int(work[kernel.LAST_UNSEARCHED])
-        return True
+                self.links = extended(self.links, max(4 * self.links.size, layout.LINK * FIRST_ROOM))
+
+    def _note(self, shedding: Shedding, before: Ints, steps: int) -> None:
+        """Write down what came of a batch."""
+        ends, searched = (self._search - before)[[kernel.ENDED, kernel.SEARCHED]].tolist()
+        if ends > searched:
+            shedding.untested += ends - searched
+            shedding.lost_at = int(self._search[kernel.LAST_UNSEARCHED])
+        if self.load_shedder is not None and self.load_shedder.ways is not None:
+            self.load_shedder.ways.note(ends, searched, int(self.control[layout.DONE_STEPS]) - steps)
 
     def _begin_budget(self, shedding: Shedding) -> None:
         """Say what an end is worth; at the beginning grant for the first events."""
+        has_begun, self._search[kernel.HAS_BEGUN] = bool(self._search[kernel.HAS_BEGUN]), 1
         self._search[kernel.MOST] = self.searches.most
         ahead = min(AHEAD * shedding.rate, shedding.allowance.most)
-        if not self._has_begun and 0 < ahead < WITHOUT_LIMIT:
+        if not has_begun and 0 < ahead < WITHOUT_LIMIT:
             self._ahead[0] = ahead
             shedding.tokens += ahead
             shedding.granted += ahead
-        self._has_begun = True
 
     # --- texts, wider types, state ----------------------------------------------------------------------------
 
@@ -235,11 +271,14 @@ class EndSearch(Runs):
 
     def restore(self, header: dict[str, Any], arrays: dict[str, Ints], classes: list[int]) -> None:
         """Take over a state; see ``Runs.restore``."""
+        if "search" not in arrays:  # of a run that only follows runs
+            super().restore(header, arrays, classes)
+            return
         check_arrays(arrays, {"search": Range(kernel.WORK), "ahead": Range(1)})
         kept = {name: arrays.pop(f"kept_{name}") for name in (*PLAIN, "words")}
-        self._search[:], self._has_begun = arrays.pop("search"), True
+        self._search[:] = arrays.pop("search")
         self._ahead = arrays.pop("ahead").view(np.float64).copy()
-        finite("ahead", *self._ahead)
+        finite("ahead", float(self._ahead[0]))
         super().restore(header, arrays, classes)
         events, columns = kept["tick"].size, len(self.columns.expressions)
         ranges = {name: Range(events, -TICK, TICK) for name in ("tick", "place")} | {"id": Range(events, 0, COUNT)}

@@ -48,6 +48,16 @@ class HoldsTexts(Protocol):
         """Per code so far its new one."""
 
 
+class SearchesOrRuns(Protocol):
+    """Whether ends of matches are searched, or runs followed; and whether the other way gets ready to take over."""
+
+    searches: bool
+    gets_ready: bool
+
+    def note(self, ends: int, searched: int, tests: int) -> None:
+        """So many events came that can end a match; so many of them were searched to the end, with so many tests."""
+
+
 class LoadShedder(Protocol):
     """Sheds load beside the runs engine.
 
@@ -62,7 +72,11 @@ class LoadShedder(Protocol):
     searches: Searches | None
     """How ends of matches are searched where only match points are asked for, in the place of following runs."""
     looks_back: bool
-    """Whether that is done."""
+    """Whether that may be done."""
+
+    @property
+    def ways(self) -> SearchesOrRuns | None:
+        """Which of the two is done now; None: what may be."""
 
     @property
     def arena(self) -> Shedding:
@@ -122,6 +136,7 @@ class FixedLoad:
     most_events = WHOLE_BATCH
     charges_births = keeps_order = looks_back = False
     searches: Searches | None = None
+    ways: SearchesOrRuns | None = None
     engines_beside: Sequence[HoldsTexts] = ()
 
     def __init__(self, arena: Shedding) -> None:

@@ -583,6 +583,12 @@ class Runs(Engine):
                 code="ACEP-D041",
                 hint="go on with the version that wrote it, or start from the beginning",
             )
+        if "search" in arrays:  # who searches has taken it out
+            raise DataError(
+                "the state is of a run that searches backwards for match points, and this one follows partial matches",
+                code="ACEP-D044",
+                hint="go on as the run began: with a history that knows what searching takes, and without --policy",
+            )
         check_saved(self, arrays)
         self.control = arrays["control"]
         self.control[list(OF_BATCH)] = 0

@@ -125,11 +125,12 @@ class Frame(NamedTuple):
 
 
 DONE, FULL_OF_HITS, FULL_OF_EVENTS = range(3)
-LEFT, IS_WHOLE, LINKS_KEPT, PASSED, MOST, ENDED, SEARCHED, LAST_UNSEARCHED = range(8)
-WORK = 8
+LEFT, IS_WHOLE, LINKS_KEPT, PASSED, MOST, HAS_BEGUN, KEEPS_ONLY, ENDED, SEARCHED, LAST_UNSEARCHED = range(10)
+WORK = 10
 """Words of a call: tests that may still be made; whether the match with the latest start is wanted, or any; whether
-links are written; whether a whole number passed 64 bits; how many tests one end is worth, whatever is left; events that
-can end a match, those that were searched to the end, and the tick of the last one that was not."""
+links are written; whether a whole number passed 64 bits; how many tests one end is worth, whatever is left; whether a
+stream has begun; whether events are kept and no end is searched; events that can end a match, those that were searched
+to the end, and the tick of the last one that was not."""
 PART_OF_LEFT = 0.25
 """An end may take so much of what is left, if that is more."""
 LOWEST = -(2**63) + 1
@@ -528,7 +529,7 @@ def search_batch(
         if shedding is not None:
             grant(shedding, number, work, ahead)
         spent[number] = -1
-        if not ends_any(search, batch.cls[number]):
+        if work[KEEPS_ONLY] or not ends_any(search, batch.cls[number]):
             continue
         left = work[LEFT]
         if left > 0:

@@ -1,0 +1,161 @@
+"""Search ends of matches, or follow runs: which of the two a run inside a budget does, and when it changes over.
+
+What the past says decides at the beginning; afterwards what comes of it does, at fixed numbers of events. Nothing that
+has begun is lost: whoever is to take over first sees the events of a whole window while the other still answers.
+
+Source: ours.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Self
+
+from acep_approx.engines.runs.searches import WITHOUT_LIMIT, Searches
+from acep_approx.ranges import TICK, finite, number_in
+
+if TYPE_CHECKING:
+    from acep_approx.planning.planner import Plan
+    from acep_approx.shedding.load import Load
+    from acep_approx.training.pricing import Prices
+    from acep_approx.training.searching import SearchCost
+
+STRETCH = 4096
+"""Events after which it is looked again, if a window has passed as well."""
+LEAST_ENDS = 32
+"""Events that can end a match, below which a stretch says nothing."""
+BETTER = 0.1
+"""By which share of the match points following runs must promise more, so that it takes over."""
+FIRST_REST, MOST_REST = 8, 1024
+"""Windows after which searching is tried once more; each time it had to be given up, twice as many."""
+FAR = 2**62
+WHOLE_PAYS = 0.5
+"""Without a limit ends of matches are searched where that took less than so much of the exact run's work."""
+
+
+@dataclass
+class Ways:
+    """Which of the two ways answers, and whether the other one gets ready to take over.
+
+    Parameters
+    ----------
+    how : Searches
+    cost : SearchCost
+        What searching took in the past.
+    prices : Prices
+        What following runs found there.
+    ratio, full_work : float
+        What part of the run-steps of listing all matches the exact run takes, and how many that are per event.
+
+    Attributes
+    ----------
+    searches : bool
+        Whether ends are searched; else runs are followed.
+    gets_ready : bool
+        Whether the other way sees the events, too, so that it can take over.
+    """
+
+    how: Searches
+    cost: SearchCost
+    prices: Prices
+    ratio: float
+    full_work: float
+    searches: bool
+    gets_ready: bool = False
+    _ready_at: int = 0
+    _rest_until: int = 0
+    _rest: int = FIRST_REST
+    _looked_at: int | None = None
+    _granted: float = 0.0
+    _seen: list[int] = field(default_factory=lambda: [0, 0, 0])
+
+    @classmethod
+    def of(cls, load: Load, plan: Plan) -> Self | None:
+        """The ways of a run that is asked for match points alone; None: there is one way, runs are followed."""
+        known, as_points = load.history, replace(load, drops=True)
+        full, budget = as_points.steps_per_event, load.budget
+        if known is None or known.search_ is None or full is None or plan.registers is None:
+            return None
+        if load.learns or load.policy not in (None, "history") or budget.unit == "runs":
+            return None
+        cost, most = known.search_, WITHOUT_LIMIT
+        if budget.is_unlimited:
+            pays = cost.whole < WHOLE_PAYS * full
+        else:
+            rate = as_points.share * full * (1 - as_points.audit_share)
+            rung, found = cost.best(rate, as_points.most_saved)
+            pays, most = found >= known.prices_.recall(as_points.share_of_listing), rung.most
+        searches = cost.searches(plan.registers, most, is_whole=budget.is_unlimited)
+        return cls(searches, cost, known.prices_, as_points.ratio, full, pays)
+
+    def note(self, ends: int, searched: int, tests: int) -> None:
+        """So many events came that can end a match; so many of them were searched to the end, with so many tests."""
+        self._seen = [one + more for one, more in zip(self._seen, (ends, searched, tests), strict=True)]
+
+    def look(self, tick: int, window: int, granted: float) -> None:
+        """Look, after so many events, whether the other way should take over.
+
+        Parameters
+        ----------
+        tick : int
+            Of the last event.
+        window : int
+            In ticks.
+        granted : float
+            Run-steps granted so far.
+        """
+        if self._looked_at is None:
+            self._looked_at, self._rest_until = tick, tick
+            self._begin_stretch(tick, granted)
+        elif self.gets_ready:
+            if tick > self._ready_at:
+                self.searches, self.gets_ready = not self.searches, False
+                self._begin_stretch(tick, granted)
+        elif tick - self._looked_at > window:
+            if self.searches and self._seen[0] >= LEAST_ENDS and self._is_poor(granted - self._granted):
+                self._rest_until, self._rest = tick + (self._rest + 1) * window, min(2 * self._rest, MOST_REST)
+                self._get_ready(tick, window)
+            elif not self.searches and self._rest > FIRST_REST and tick > self._rest_until:
+                self._get_ready(tick, window)
+            self._begin_stretch(tick, granted)
+
+    def _begin_stretch(self, tick: int, granted: float) -> None:
+        self._looked_at, self._granted, self._seen = tick, granted, [0, 0, 0]
+
+    def _get_ready(self, tick: int, window: int) -> None:
+        self.gets_ready, self._ready_at = True, tick + window
+
+    def _is_poor(self, granted: float) -> bool:
+        """Whether runs would find more: by the share of the ends that could be searched, and what these took."""
+        ends, searched, tests = self._seen
+        share = searched / ends
+        if share > 1 - BETTER:
+            return False
+        needed = tests / max(share, 1e-3)  # what searching them all would take, about
+        full = needed * self.full_work / max(self.cost.ladder[-1].tests, 1e-9)  # and following all runs
+        return self.prices.recall(min(granted / max(full, 1e-9), 1.0) * self.ratio) > share + BETTER
+
+    # --- state ----------------------------------------------------------------------------------------------
+
+    def snapshot(self) -> dict[str, Any]:
+        """What must be kept to go on elsewhere, as JSON."""
+        return {
+            "searches": [self.searches, self.gets_ready],
+            "ticks": [self._ready_at, self._rest_until, self._rest],
+            "looked": self._looked_at,
+            "seen": [self._granted, *self._seen],
+        }
+
+    def restore(self, saved: dict[str, Any]) -> None:
+        """Go on from what ``snapshot`` gave."""
+        self.searches, self.gets_ready = map(bool, saved["searches"])
+        numbers = [number_in("ways", number, -FAR, FAR) for number in saved["ticks"]]
+        self._ready_at, self._rest_until, self._rest = numbers
+        self._looked_at = None if saved["looked"] is None else number_in("ways", saved["looked"], -TICK, TICK)
+        finite("ways", *saved["seen"])
+        self._granted, *self._seen = saved["seen"]
+
+    def go_on_with_runs(self) -> None:
+        """A state is taken up that knew of no other way: its runs go on, and searching gets ready if that pays."""
+        self.gets_ready, self.searches = self.searches, False
+        self._ready_at = FAR

@@ -1,0 +1,78 @@
+"""Runs that search ends of matches in the place of following runs: with any orders, in any split, restarted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from random import Random
+from typing import Any
+
+import pyarrow as pa
+
+from acep_approx import Query
+from acep_approx.automaton.paths import NoPathsError, Path, paths
+from acep_approx.engines.runs.end_search import EndSearch
+from acep_approx.engines.runs.load_shedder import FixedLoad
+from acep_approx.engines.runs.searches import Searches
+from acep_approx.engines.runs.shedding import Shedding
+from acep_approx.engines.runs.worth import Allowance
+from acep_approx.events.source import open_source
+from acep_approx.events.stream import EventBatch, read_events
+from acep_approx.matching.execution import Execution
+from acep_approx.matching.outputs.kinds import BARE
+
+
+def paths_of(query: Query) -> tuple[Path, ...]:
+    """The paths of a query; none where it cannot be searched backwards."""
+    registers = query.plan.registers
+    assert registers is not None
+    try:
+        return paths(registers)
+    except NoPathsError:
+        return ()
+
+
+def some_orders(known: Iterable[Path], random: Random, *, is_whole: bool = True) -> Searches:
+    """Searches in some order of each path."""
+    some = tuple(known)
+    orders = tuple(tuple(random.sample(range(len(path) - 1), len(path) - 1)) for path in some)
+    return Searches(some, orders, is_whole)
+
+
+def load_of(searches: Searches, **allowed: Any) -> FixedLoad:
+    """What lets an engine search; default: without any limit."""
+    load = FixedLoad(Shedding(None, Allowance(**allowed)))
+    load.searches = searches
+    return load
+
+
+def batches_of(query: Query, table: pa.Table, **roles: Any) -> tuple[Execution, list[EventBatch]]:
+    """An execution of ``query`` that is bound, for its columns, and the events as it reads them."""
+    matcher = Execution(query.plan, output=BARE, **roles)
+    pipeline = matcher.bind(table.schema)
+    return matcher, list(read_events(open_source(table), pipeline.roles, columns=pipeline.columns))
+
+
+def points(query: Query, table: pa.Table, searches: Searches, cuts: Random | None = None, **roles: Any) -> pa.Table:
+    """The match points that are found backwards; with ``cuts`` in any split, and restarted between batches."""
+    matcher = Execution(query.plan, output=BARE, shedding=load_of(searches), **roles)
+    matcher.bind(table.schema)
+    assert matcher.pipeline is not None
+    assert isinstance(matcher.pipeline.engine, EndSearch)
+    nothing, found = matcher.pipeline.nothing(), []
+    for batch in batches_of(query, table, **roles)[1]:
+        first = 0
+        while first < len(batch):
+            last = len(batch) if cuts is None else cuts.randint(first + 1, len(batch))
+            found += matcher.run(batch.slice(first, last - first))
+            first = last
+            if cuts is not None and cuts.random() < 0.5:
+                matcher = Execution.from_state(query.plan, matcher.state_bytes(), load_of(searches))
+    return pa.concat_tables([nothing, *found])
+
+
+def forward(query: Query, table: pa.Table, **roles: Any) -> pa.Table:
+    """The match points of the exact run that follows runs."""
+    matcher, batches = batches_of(query, table, **roles)
+    assert matcher.pipeline is not None
+    found = [table for batch in batches for table in matcher.run(batch)]
+    return pa.concat_tables([matcher.pipeline.nothing(), *found])

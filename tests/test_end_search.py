@@ -1,0 +1,150 @@
+"""Match points found backwards are those of the exact run and of brute force: in any order of joins, split, restarted."""
+
+from __future__ import annotations
+
+from itertools import permutations, product
+from random import Random
+
+import pyarrow as pa
+import pytest
+
+from acep_approx import QueryError, compile_query
+from acep_approx.automaton.paths import NoPathsError, paths
+from acep_approx.engines.runs.searches import Searches
+from tests.cases import cases
+from tests.naive import expected_matches, match_points
+from tests.numbered_worlds import numbered_world
+from tests.rich_worlds import RichWorld
+from tests.searched import forward, paths_of, points, some_orders
+from tests.smaller_worlds import holds_for
+
+
+def agrees_backwards(world: RichWorld, seed: int) -> bool:
+    """Both ways give the same points, errors and starts, and so does brute force; False: there is but one way."""
+    try:
+        query = compile_query(world.text, engine="runs")
+    except QueryError:
+        return False
+    known = paths_of(query)
+    if not known:
+        return False
+    dice, table = Random(seed), world.table()
+    expected = forward(query, table)
+    found = points(query, table, some_orders(known, dice))
+    assert found.equals(expected), (world.text, world.rows)
+    assert errors_of(found) == match_points(world.expected())
+    split = points(query, table, some_orders(known, dice), dice)
+    assert split.equals(expected), (world.text, world.rows)
+    some = points(query, table, some_orders(known, dice, is_whole=False), dice)
+    assert some.select(["errors", "row"]).equals(expected.select(["errors", "row"])), (world.text, world.rows)
+    return True
+
+
+@pytest.mark.parametrize("part", range(4))
+def test_any_world_that_can_be_searched(part: int) -> None:
+    """Worlds over the whole language; about one in twelve can be searched backwards."""
+    searched = 0
+    for number in range(cases(12_000, 1500))[part::4]:
+        holds_for(numbered_world(number), lambda world, seed=number: searched_or_not(world, seed))
+        searched += bool(_searchable(number))
+    assert searched > 20
+
+
+def errors_of(found: pa.Table) -> dict[int, int]:
+    """The errors of match points, by their rows."""
+    return dict(zip(found["row"].to_pylist(), found["errors"].to_pylist(), strict=True))
+
+
+def searched_or_not(world: RichWorld, seed: int) -> None:
+    """As ``agrees_backwards``, where it does not matter whether there is another way."""
+    agrees_backwards(world, seed)
+
+
+def _searchable(number: int) -> bool:
+    try:
+        return bool(paths_of(compile_query(numbered_world(number).text, engine="runs")))
+    except QueryError:
+        return False
+
+
+PATTERNS = (
+    "SEQ(A a, B b, A c)",
+    "SEQ(A a, (B b | A d), B c)",
+    "SEQ(A a, B+ b[], A c)",
+    "SEQ(A a, ~(B n), A b, B c)",
+    "SEQ(A a, B? b, A c)",
+)
+CONDITIONS = ("b.x > a.x", "c.x = a.x", "c.x <= b.x AND a.x != c.x", "a.x + b.x > c.x")
+
+
+@pytest.mark.parametrize("pattern", PATTERNS)
+def test_exhaustively(pattern: str) -> None:
+    """All short streams of two kinds of events with two values, each as a key of one input, in every order of joins."""
+    letters = [("A", 1), ("A", 2), ("B", 1), ("B", 2)]
+    streams = [one for many in range(1, 5) for one in product(letters, repeat=many)]
+    rows = [
+        {"ts": ts, "g": str(number), "type": kind, "x": x}
+        for ts in range(4) for number, one in enumerate(streams) if ts < len(one) for kind, x in [one[ts]]
+    ]  # fmt: skip
+    table = pa.Table.from_pylist(rows)
+    for condition, window, errors in product(("", *CONDITIONS), ("2", "9", "3 events"), (0, 1)):
+        where = " AND ".join(part for part in ("[g]", condition) if part)
+        try:
+            query = compile_query(f"PATTERN {pattern} WHERE {where} WITHIN {window} ERRORS {errors}", engine="runs")
+        except QueryError:
+            continue
+        known = paths_of(query)
+        if not known:
+            continue
+        expected = forward(query, table)
+        if window == "9":
+            truth = match_points(expected_matches(query.plan.query, rows))
+            assert errors_of(expected) == truth
+        for order in permutations(range(len(known[0]) - 1)):
+            orders = tuple(order if len(path) == len(known[0]) else tuple(range(len(path) - 1)) for path in known)
+            assert points(query, table, Searches(known, orders)).equals(expected), (str(query), order)
+
+
+WHY = {
+    "PATTERN SEQ(A a, B b) WHERE skip_till_next_match { b.x > a.x } WITHIN 5": "passed over",
+    "PATTERN SEQ(A a, B b) WHERE strict_contiguity { b.x > a.x } WITHIN 5": "passed over",
+    "PATTERN SEQ(A a, B+ b[], C c) WHERE sum(b[].x) > a.x WITHIN 5": "several events",
+    "PATTERN SEQ(A a, B{2,3} b[], C c) WITHIN 5": "more than one event",
+    "PATTERN SEQ(A a, B b, ~(C n)) WHERE b.x > a.x WITHIN 5": "tested once more",
+    "PATTERN SEQ(A a, B b) WHERE b.x > a.x WITHIN 5 NON OVERLAP": "those before it",
+}
+
+
+@pytest.mark.parametrize("text", WHY)
+def test_what_cannot_be_searched_is_told(text: str) -> None:
+    """With the reason."""
+    registers = compile_query(text, engine="runs").plan.registers
+    assert registers is not None
+    with pytest.raises(NoPathsError, match=WHY[text]):
+        paths(registers)
+
+
+LONG = (
+    "PATTERN SEQ(A a, B b, A c) WHERE b.x > a.x AND c.s = a.s WITHIN 90",
+    "PATTERN SEQ(A a, B b, A c) WHERE [s] AND c.y < b.y AND b.y < a.y WITHIN 200 ERRORS 1",
+    "PATTERN SEQ(A a, B b, C c) WHERE [s] AND c.x > b.x AND c.x > a.x WITHIN 40 events",
+    "PATTERN SEQ(A a, B b, A c, C d) WHERE d.s = a.s AND c.s = b.s AND c.y > a.y + 1 WITHIN 60",
+)
+
+
+@pytest.mark.parametrize("text", LONG)
+def test_long_streams(text: str) -> None:
+    """Columns grow, windows expire, texts are forgotten; NULL equals nothing and passes no threshold."""
+    dice = Random(7)
+    rows = [
+        {
+            "ts": ts // 3, "type": dice.choice("ABC"), "s": dice.choice(("p", "q", "r", None)),
+            "x": dice.choice((*range(9), None)), "y": dice.choice((0.5, -0.0, 0.0, 3.25, None, -2.0)),
+        }
+        for ts in range(cases(30_000, 12_000))
+    ]  # fmt: skip
+    table, query = pa.Table.from_pylist(rows), compile_query(text, engine="runs")
+    expected = forward(query, table)
+    assert expected.num_rows > 100
+    for _ in range(3):
+        assert points(query, table, some_orders(paths_of(query), dice), dice).equals(expected)
