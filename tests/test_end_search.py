@@ -1,4 +1,4 @@
-"""Match points found backwards are those of the exact run and of brute force: in any order of joins, split, restarted."""
+"""Match points found backwards are those of the exact run and of brute force: in any order, split, restarted."""
 
 from __future__ import annotations
 

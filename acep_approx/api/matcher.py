@@ -22,6 +22,8 @@ class Matcher(Execution, Run):
     (``on_malformed="skip"``): ``malformed.count`` of them, which no state holds.
     """
 
+    may_search = True
+
     @never_raises
     def _repr_html_(self) -> str:
         from acep_approx.api.views import matcher_view

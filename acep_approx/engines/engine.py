@@ -94,6 +94,11 @@ class Engine(ABC):
     load_shedder: LoadShedder | None = None
     shedding: Shedding | None = None
 
+    @property
+    def most_events(self) -> int:
+        """A batch is run in pieces of at most so many events."""
+        return 1 << 30
+
     # --- keys -----------------------------------------------------------------------------------------------
 
     @abstractmethod

@@ -22,6 +22,7 @@ from acep_approx.engines.maximal.best import BestCells
 from acep_approx.engines.maximal.engine import MaximalCells
 from acep_approx.engines.runs.end_search import EndSearch
 from acep_approx.engines.runs.event_columns import EventColumns
+from acep_approx.engines.runs.exact_ways import ExactSearch
 from acep_approx.engines.runs.hidden import NO_OPTIONS, RunOptions
 from acep_approx.engines.runs.load_shedder import LoadShedder
 from acep_approx.engines.runs.runs import Runs
@@ -76,6 +77,7 @@ class Parts:
     ``every`` is the length of EVERY, 0 where a query has none, ``spans`` has the windows of negations by variable; they
     and the window are in ticks.
     ``recent`` and ``engine_columns`` are made anew for outputs that keep events, or read values of them.
+    ``may_search``: whether match points may be found backwards without a budget, too.
     """
 
     plan: Plan
@@ -92,6 +94,7 @@ class Parts:
     merging: frozenset[str]
     shedding: LoadShedder | None
     shown: Shown
+    may_search: bool
 
     def arc_logs(self) -> ArcLogs:
         """The engine that lists and counts where cells can run the query."""
@@ -198,28 +201,35 @@ class ByRuns:
         if shedding is not None:
             shedding.arena.keys_now = lambda: parts.preparer.keys
             shedding.begin_stream(parts.schema, parts.stream.roles)
+        lists = self.lists == "always" or (self.lists == "late" and (registers.needs_list or shows_best))
         options, finds_best = NO_OPTIONS, shows_best and not registers.needs_filter
         budgeted: dict[str, Any] = {} if shedding is None else {"shedding": shedding, "finds_best": finds_best}
         charges = shedding is not None and shedding.charges_births
         if self.counts_merged or functions or charges:
             own = {one.name: one for one in functions}
             options = RunOptions(own, counts_merged=self.counts_merged, charges_births=charges)
-        return self._engine_class(shedding)(
+        return self._engine_class(parts, lists=lists)(
             registers,
             EventColumns(parts.schema, parts.stream.roles.column, parts.stream.texts),
             parts.window,
             parts.merging if self.merges else frozenset(),
-            keeps_lineage=self.lists == "always" or (self.lists == "late" and (registers.needs_list or shows_best)),
+            keeps_lineage=lists,
             is_count=parts.preparer.is_count,
             options=options,
             **budgeted,
         )
 
-    def _engine_class(self, shedding: LoadShedder | None) -> Callable[..., Runs]:
-        if not self.searches or shedding is None or shedding.searches is None:
-            return self.engine
-        shedding.looks_back = True
-        return partial(EndSearch, shedding.searches)
+    def _engine_class(self, parts: Parts, *, lists: bool) -> Callable[..., Runs]:
+        """Runs, or what searches for match points backwards, where it is known to pay, or may turn out to."""
+        shedding = parts.shedding
+        if self.searches and shedding is not None and shedding.searches is not None:
+            shedding.looks_back = True
+            return partial(EndSearch, shedding.searches)
+        # of two matches with the same start both ways may find another one
+        if self.searches and shedding is None and parts.may_search and not (lists or parts.preparer.is_count):
+            known = parts.plan.paths
+            return partial(ExactSearch, known) if known else self.engine
+        return self.engine
 
 
 def cell_listing(parts: Parts, kind: Callable[..., CellListing] = CellListing) -> CellListing:

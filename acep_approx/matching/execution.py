@@ -137,6 +137,8 @@ class Execution:
         """Numbers of events seen so far."""
         return self.pipeline.progress if self.pipeline is not None else self._none_seen
 
+    may_search = False
+    """Whether match points may be found backwards where that takes less."""
     row_column: str | None = None
     """A column that events get beside their own, with their row numbers."""
     lookout: BeforeBatch | None = None
@@ -195,9 +197,11 @@ class Execution:
 
     def _pipeline(self, stream: StreamSide) -> Pipeline:
         bind = () if self._is_raw else self.bind_by  # who gets raw results shows them later
+        may_search = self.may_search and "pareto" in self._merging
         made = Pipeline(
-            stream, self.plan, self.output, self.state_cap, self._merging, self.shedding, bind, is_raw=self._is_raw
-        )
+            stream, self.plan, self.output, self.state_cap, self._merging, self.shedding, bind, is_raw=self._is_raw,
+            may_search=may_search,
+        )  # fmt: skip
         made.lookout = self.lookout
         return made
 

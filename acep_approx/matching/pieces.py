@@ -54,7 +54,7 @@ class Pieces:
         if shedder is not None:
             shedder.begin_batch(len(batch))
         while first < len(batch):
-            most = self.size if shedder is None else min(self.size, shedder.most_events)
+            most = min(self.size, self._engine.most_events if shedder is None else shedder.most_events)
             piece, made, begun = batch.piece(first, most), progress.made, time.perf_counter()
             yield piece
             first += len(piece)

@@ -69,6 +69,8 @@ class Pipeline(QuerySide):
         The columns of the events of each stream that a query in CEL reads. Default: those that there are now.
     made_by : Way, optional
         How the output is made. Default: as ``choice`` has it.
+    may_search : bool, default False
+        Whether match points may be found backwards; then keys cannot be copied.
 
     Attributes
     ----------
@@ -121,6 +123,7 @@ class Pipeline(QuerySide):
         shown: Shown = PLAIN,
         columns_of: dict[str, tuple[str, ...]] | None = None,
         made_by: Way | None = None,
+        may_search: bool = False,
     ) -> None:
         self.stream = stream
         self.output = KINDS[output]
@@ -136,7 +139,7 @@ class Pipeline(QuerySide):
         self._bind = bind
         self._is_raw = is_raw
         self._shown = shown
-        self._made_by = made_by
+        self._made_by, self._may_search = made_by, may_search
         self._kept_from: tuple[int, Ints] | None = None
         self._seconds_before = 0.0  # what preparing the batch took, for each event
         self.set_up()
@@ -185,6 +188,7 @@ class Pipeline(QuerySide):
             merging=self._merging,
             shedding=self._shedding,
             shown=self._shown,
+            may_search=self._may_search,
         )
         self.results = made_by.make(parts)
         self.engine, self.recent = self.results.engine, parts.recent

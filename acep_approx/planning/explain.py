@@ -162,6 +162,7 @@ def _runs(plan: Plan, cost: RunsCost) -> list[tuple[str, list[str]]]:
         ("tests", _tests(registers)),
         *([("sets", moves)] if (moves := few(_moved(registers))) else []),
         ("merging", few(_merged(registers))),
+        ("points", [_backwards(plan)]),
         ("work", [cost.work, *_growth(registers)]),
         (
             "memory",
@@ -171,6 +172,19 @@ def _runs(plan: Plan, cost: RunsCost) -> list[tuple[str, list[str]]]:
             ],
         ),
     ]
+
+
+def _backwards(plan: Plan) -> str:
+    """Whether match points can be found without following partial matches."""
+    if plan.why_not_backwards is not None:
+        return f"found by following partial matches only: {plan.why_not_backwards}"
+    ends = dict.fromkeys(arcs_label(plan, path.arcs[-1]) for path in plan.paths)
+    return f"asked for alone, can be searched for backwards from {' or '.join(ends)}, which is done where it takes less"
+
+
+def arcs_label(plan: Plan, arc: int) -> str:
+    """The variable that an arc binds."""
+    return plan.automaton.variables[plan.automaton.arcs[arc].label]
 
 
 def _ignored(registers: RegisterAutomaton) -> Iterator[str]:

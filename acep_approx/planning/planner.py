@@ -13,6 +13,7 @@ from acep_approx.automaton.compile import compile_automaton
 from acep_approx.automaton.determinize import Determinised
 from acep_approx.automaton.lengths import lengths_differ, may_be_followed
 from acep_approx.automaton.machine import compile_machine
+from acep_approx.automaton.paths import NoPathsError, Path, paths
 from acep_approx.automaton.registers import RegisterAutomaton, compile_registers
 from acep_approx.automaton.states import EVERYTHING, Counted
 from acep_approx.errors import LimitError, UnsupportedError, UsageError, expect
@@ -252,6 +253,23 @@ class Plan:
         if not all(map(is_static, self.query.predicates)):
             return True
         return selection.depends_on_order or lengths_differ(self.automaton) or may_be_followed(self.automaton)
+
+    @cached_property
+    def paths(self) -> tuple[Path, ...]:
+        """The ways in which match points can be found backwards; none where they cannot."""
+        return self._paths if isinstance(self._paths, tuple) else ()
+
+    @cached_property
+    def why_not_backwards(self) -> str | None:
+        """Why match points cannot be found backwards; None where they can."""
+        return None if isinstance(self._paths, tuple) else self._paths
+
+    @cached_property
+    def _paths(self) -> tuple[Path, ...] | str:
+        try:
+            return paths(self.registers) if self.registers is not None else "cells need no search"
+        except NoPathsError as error:
+            return str(error)
 
     @property
     def is_unbounded(self) -> bool:

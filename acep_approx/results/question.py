@@ -117,7 +117,7 @@ class Question:
     def execution(self, output: OutputKind, shedding: LoadShedder | None = None) -> Execution:
         """What runs the query once."""
         made = Execution(self.plan, output=output, shedding=shedding, **self.options)
-        made.row_column = ROW if self.shows_rows else None
+        made.row_column, made.may_search = ROW if self.shows_rows else None, True
         return made
 
     def of_columns(self, schema: pa.Schema) -> Question:

@@ -9,11 +9,13 @@ from dataclasses import dataclass, replace
 from acep_approx.diagrams.text_layout import one_line
 from acep_approx.events.counts import counted
 from acep_approx.kernels.runs.scores import ON_PASSES
+from acep_approx.planning.explain import arcs_label
 from acep_approx.planning.planner import Plan
 from acep_approx.shedding.accounts import Account
 from acep_approx.shedding.load import Load
 from acep_approx.shedding.purse import Purse
 from acep_approx.shedding.shedder import Shedder
+from acep_approx.shedding.ways import Ways
 
 SHOWN = 10
 """How many engines are named: those with the largest parts."""
@@ -63,7 +65,7 @@ def of_query(load: Load, plan: Plan, *, points: bool) -> list[str]:
         return ["100%: nothing is shed"]
     load = replace(load, drops=points)
     spent = _spent(load, load.policy_words, load.steps_per_event, "the exact run", follows=load.law is not None)
-    return [*spent, *_promised(load, points)]
+    return [*spent, *(_ways(load, plan) if points else ()), *_promised(load, points)]
 
 
 def of_engines(purse: Purse, engines: Sequence[Engine], things: str) -> list[str]:
@@ -124,6 +126,20 @@ def _spent(load: Load, policy: str, full: float | None, whose: str, *, follows: 
     audit = load.audit_share if budget.unit != "%" or full is not None else load.audit
     aside = f"{audit:.2g} of it is for the audit, which estimates recall" if audit else "no audit"
     yield f"{aside}; {ON_PASSES:g} for choosing among partial matches" if budget.unit != "runs" else aside
+
+
+def _ways(load: Load, plan: Plan) -> Iterator[str]:
+    """Whether match points are searched for backwards, and what both ways promise."""
+    ways = Ways.of(load, plan)
+    if ways is None:
+        return
+    backwards, by_runs = ways.found, ways.prices.recall(load.share_of_listing)
+    tests, begins = _number(ways.cost.ladder[-1].tests), "searching" if ways.searches else "following"
+    yield f"searching backwards: {tests} tests per event find all match points of the past, the budget {backwards:.0%}"
+    yield f"following partial matches: the budget finds {by_runs:.0%} of them; the run begins by {begins}"
+    for path, order in zip(ways.how.paths, ways.how.orders, strict=True):
+        names = [arcs_label(plan, arc) for arc in path.arcs]
+        yield f"order of the search: {', '.join([names[-1], *(names[position] for position in order)])}"
 
 
 def _promised(load: Load, points: bool) -> Iterator[str]:

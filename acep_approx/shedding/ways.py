@@ -46,6 +46,8 @@ class Ways:
         What following runs found there.
     ratio, full_work : float
         What part of the run-steps of listing all matches the exact run takes, and how many that are per event.
+    found : float
+        Which share of the match points of the past searching would have found within the budget.
 
     Attributes
     ----------
@@ -60,6 +62,7 @@ class Ways:
     prices: Prices
     ratio: float
     full_work: float
+    found: float
     searches: bool
     gets_ready: bool = False
     _ready_at: int = 0
@@ -78,7 +81,7 @@ class Ways:
             return None
         if load.learns or load.policy not in (None, "history") or budget.unit == "runs":
             return None
-        cost, most = known.search_, WITHOUT_LIMIT
+        cost, most, found = known.search_, WITHOUT_LIMIT, 1.0
         if budget.is_unlimited:
             pays = cost.whole < WHOLE_PAYS * full
         else:
@@ -86,7 +89,7 @@ class Ways:
             rung, found = cost.best(rate, as_points.most_saved)
             pays, most = found >= known.prices_.recall(as_points.share_of_listing), rung.most
         searches = cost.searches(plan.registers, most, is_whole=budget.is_unlimited)
-        return cls(searches, cost, known.prices_, as_points.ratio, full, pays)
+        return cls(searches, cost, known.prices_, as_points.ratio, full, found, pays)
 
     def note(self, ends: int, searched: int, tests: int) -> None:
         """So many events came that can end a match; so many of them were searched to the end, with so many tests."""

@@ -13,10 +13,12 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from acep_approx.arrays import Floats
+from acep_approx.arrays import Floats, Ints
 from acep_approx.automaton.registers import RegisterAutomaton
+from acep_approx.automaton.resolve import Register, equality
 from acep_approx.engines.runs.worth import RunFeature, Worth
 from acep_approx.errors import UsageError
+from acep_approx.kernels.runs.scores import JOIN_WORDS
 from acep_approx.query.syntax import Expression
 from acep_approx.training.trace import AHEAD, PACE_NAME, context_names, numbers_of, register_names
 from history.coverage.group_covers import GroupCovers
@@ -124,6 +126,42 @@ def covers_by_match_maps(automaton: RegisterAutomaton, graph: Graph) -> GroupCov
     return replace(found, share=found.share * reaches, more=found.more * reaches)
 
 
+def joins(automaton: RegisterAutomaton) -> Ints | None:
+    """In which registers runs must agree that one covers the other; None where no later event must be equal to any.
+
+    A run covers another if whatever comes can do for it what it can do for the other. An event that must be equal to a
+    register does so only for runs that have the same there.
+
+    Returns
+    -------
+    int64 array or None
+        Shape (places, places, ``JOIN_WORDS``): of a run and what covers it.
+    """
+    wanted = [_equalled(automaton, state) for state, _ in automaton.places]
+    if not any(wanted):
+        return None
+    found = np.full((len(wanted), len(wanted), JOIN_WORDS), -1, np.int64)
+    for place, (state, _) in enumerate(automaton.places):
+        live = automaton.live[state]
+        for other, registers in enumerate(wanted):
+            if registers <= set(live) and len(registers) < JOIN_WORDS:
+                columns = sorted(live.index(register) for register in registers)
+                found[place, other, : len(columns) + 1] = [len(columns), *columns]
+    return found
+
+
+def _equalled(automaton: RegisterAutomaton, state: int) -> set[Register]:
+    """The registers of a state that events to come must be equal to."""
+    reached, waiting, found = {state}, [state], set[Register]()
+    while waiting:
+        for step in automaton.leaving(waiting.pop()):
+            found |= {known[0] for check in step.checks if (known := equality(check)) is not None}
+            if step.target is not None and step.target not in reached:
+                reached.add(step.target)
+                waiting.append(step.target)
+    return found & set(automaton.live[state])
+
+
 # --- what runs are worth ------------------------------------------------------------------------------------
 
 PARTS = 16
@@ -131,6 +169,8 @@ PARTS = 16
 MEASURED, BY_RUNS, BY_MAPS = -1.0, -2.0, -3.0
 """In the place of an overlap: that of each place as it was in the past; that of each pair of groups, counted run by
 run; the same by their match maps."""
+AGREE = 1.0
+"""An overlap of this and a share: that share, beside runs that agree in what later events must be equal to."""
 OVERLAP = 0.95
 """Share of its match points that a run is taken to lose beside a later one, where no past says: most pasts say this."""
 LEAST_GAIN, NO_GAIN = 1e-3, 1e-6
@@ -142,11 +182,14 @@ RANDOM_SPREAD = 1e-3
 def history(automaton: RegisterAutomaton, graph: Graph | None, overlap: float) -> Worth:
     """Gain per run-step as the history has it, less what runs that are kept reach as well.
 
-    ``overlap`` as in ``worth_of``, or ``MEASURED``, ``BY_RUNS``, ``BY_MAPS``.
+    ``overlap`` as in ``worth_of``, or ``MEASURED``, ``BY_RUNS``, ``BY_MAPS``; above ``AGREE`` that much less.
     """
     if graph is None:
         raise no_history("history")
     values = fit_values(graph)
+    if overlap > AGREE:
+        worth = worth_of(automaton, graph.scheme, raised(values.gain), values.cost, overlap - AGREE)
+        return replace(worth, joins=joins(automaton))
     worth = worth_of(automaton, graph.scheme, raised(values.gain), values.cost, abs(overlap))
     return beside_others(worth, automaton, graph, overlap)
 

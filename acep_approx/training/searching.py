@@ -21,7 +21,7 @@ from acep_approx.engines.engine import NO_WORDS
 from acep_approx.engines.runs.end_search import EndSearch
 from acep_approx.engines.runs.lineage import Hits
 from acep_approx.engines.runs.load_shedder import FixedLoad
-from acep_approx.engines.runs.searches import WITHOUT_LIMIT, Order, Searches
+from acep_approx.engines.runs.searches import WITHOUT_LIMIT, Order, Searches, fit
 from acep_approx.engines.runs.shedding import Shedding
 from acep_approx.engines.runs.worth import Allowance
 from acep_approx.matching.execution import Execution
@@ -107,10 +107,7 @@ class SearchCost:
         check("search", good=bool(ladder) and saved["whole"] >= 0 and min(map(min, ladder)) >= 0)
         check("search", good=all(type(rung.most) is int and rung.found <= 1 for rung in ladder))
         known = _paths(automaton)
-        good = len(known) == len(orders) and all(
-            sorted(order) == list(range(len(path) - 1)) for order, path in zip(orders, known, strict=True)
-        )
-        check("search", good=bool(known) and good)
+        check("search", good=bool(known) and fit(orders, known))
         return cls(orders, ladder, float(saved["whole"]))
 
 

@@ -23,7 +23,7 @@ from acep_approx.events.stream import EventBatch
 from acep_approx.matching.execution import Execution
 from acep_approx.planning.planner import Plan
 from acep_approx.training.past import Past
-from acep_approx.training.policies import BY_MAPS, BY_RUNS, MEASURED
+from acep_approx.training.policies import AGREE, BY_MAPS, BY_RUNS, MEASURED, joins
 from acep_approx.training.policies import history as by_history
 from acep_approx.training.pricing import PricePoint, Prices, learn_prices
 from acep_approx.training.promise import Part
@@ -38,6 +38,8 @@ OVERLAPS = (0.9, BY_MAPS, 0.0)
 itself."""
 MORE_OVERLAPS = (MEASURED, BY_RUNS, 0.7)
 """Those that are tried with the best of the others alone."""
+AGREEING, MORE_AGREEING = (AGREE + 0.9,), (AGREE + 0.7, AGREE + 0.98)
+"""The same where later events must be equal to what runs remember."""
 VALUES: tuple[ValuesBy, ...] = ("paths", "means")
 COST_POWERS = (1.0, 0.0)
 """By which power of its run-steps the gain of a run is divided. A run need not be kept to its end, and the longer it
@@ -143,13 +145,16 @@ def choose(
     """
     trials = _Trials(plan, graphs, held_out, bind, on_progress or (lambda _: None))
     first, last = (names := tuple(graphs))[0], names[-1]
-    for name, values, power, overlap in product(dict.fromkeys((first, last)), VALUES, COST_POWERS, OVERLAPS):
+    assert plan.registers is not None
+    agreeing = AGREEING if joins(plan.registers) is not None else ()
+    overlaps = (*OVERLAPS, *agreeing)
+    for name, values, power, overlap in product(dict.fromkeys((first, last)), VALUES, COST_POWERS, overlaps):
         trials.try_one(Reading(name, values, overlap, power, Prices()))
         if min(points, trials.points) < FEW_POINTS:
             return (trials.priced(trials.best),)
     trials.vary(trials.best, "name", tuple(graphs))
     trials.vary(trials.best, "cost_power", (BETWEEN,))
-    trials.vary(trials.best, "overlap", MORE_OVERLAPS)
+    trials.vary(trials.best, "overlap", MORE_AGREEING if trials.best.overlap > AGREE else MORE_OVERLAPS)
     best = trials.best
     others = sorted((one for one in trials.of(best.name) if one != best), key=lambda one: one.recall, reverse=True)
     return trials.priced(best), *others[:NEXT_BEST]

@@ -46,6 +46,8 @@ class EndSearch(Runs):
     ----------
     spent : int64 array
         Tests of each event of the last batch; -1: none was made, as no match can end with it, or none was left.
+    tests : int
+        All tests of the last batch.
     """
 
     def __init__(self, searches: Searches, *args: Any, **options: Any) -> None:
@@ -54,7 +56,7 @@ class EndSearch(Runs):
         self._search = np.zeros(kernel.WORK, np.int64)
         self._search[kernel.LAST_UNSEARCHED] = NEVER
         self.kept = self._room(FIRST_ROOM)
-        self.spent = np.zeros(0, np.int64)
+        self.spent, self.tests = NO_WORDS, 0
         self._ahead = np.zeros(1)
 
     def _tables_for(self, columns: EventColumns) -> RunTables:
@@ -168,6 +170,7 @@ class EndSearch(Runs):
 
         While the other way gets ready both see the events: what it completes by then is not all, and is left out.
         """
+        self.tests = 0
         searches, gets_ready = self._ways
         if not searches or gets_ready:
             is_done = super().advance(events, floors, deadline)
@@ -180,11 +183,12 @@ class EndSearch(Runs):
         shedding = self.shedding if searches else None
         if shedding is not None:
             self._begin_budget(shedding)
-        before = self._search.copy(), int(self.control[layout.DONE_STEPS])
+        before, steps = self._search.copy(), int(self.control[layout.DONE_STEPS])
         self._search_batch(events, floors, shedding, grants=not gets_ready)
+        self.tests = int(self.control[layout.DONE_STEPS]) - steps
         self.control[layout.EVENT] = at if not searches else self.control[layout.EVENT]
         if shedding is not None:
-            self._note(shedding, *before)
+            self._note(shedding, before)
         return True
 
     def _search_batch(self, events: RunEvents, floors: Ints, shedding: Shedding | None, *, grants: bool) -> None:
@@ -214,14 +218,14 @@ class EndSearch(Runs):
                 self._hits = extended(self._hits, 4 * self._hits.size)
                 self.links = extended(self.links, max(4 * self.links.size, layout.LINK * FIRST_ROOM))
 
-    def _note(self, shedding: Shedding, before: Ints, steps: int) -> None:
+    def _note(self, shedding: Shedding, before: Ints) -> None:
         """Write down what came of a batch."""
         ends, searched = (self._search - before)[[kernel.ENDED, kernel.SEARCHED]].tolist()
         if ends > searched:
             shedding.untested += ends - searched
             shedding.lost_at = int(self._search[kernel.LAST_UNSEARCHED])
         if self.load_shedder is not None and self.load_shedder.ways is not None:
-            self.load_shedder.ways.note(ends, searched, int(self.control[layout.DONE_STEPS]) - steps)
+            self.load_shedder.ways.note(ends, searched, self.tests)
 
     def _begin_budget(self, shedding: Shedding) -> None:
         """Say what an end is worth; at the beginning grant for the first events."""

@@ -5,8 +5,10 @@ See ``kernels.runs.end_search`` for the words of the tables.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import islice, permutations
 
 import numpy as np
 
@@ -27,6 +29,51 @@ HASHED: tuple[Kind, ...] = ("int", "truth", "time", "duration", "text")
 """Kinds of which equal values have equal words."""
 ORDERED: tuple[Kind, ...] = ("int", "float", "time", "duration")
 """Kinds whose words can be put in order."""
+
+
+def fit(orders: Sequence[Order], paths: Sequence[Path]) -> bool:
+    """Whether there is an order for each path, with all positions but the last."""
+    known = [list(range(len(path) - 1)) for path in paths]
+    return len(orders) == len(paths) and [sorted(order) for order in orders] == known
+
+
+PASSED = {"=": 0.03, "!=": 0.9}
+"""About which share of the events passes a comparison; of all other conditions a third does."""
+MOST_RANKED = 5040
+
+
+def ranked_orders(path: Path, counts: Sequence[float]) -> list[Order]:
+    """The orders of a path, those first that should take the fewest tests.
+
+    Parameters
+    ----------
+    path : Path
+    counts : sequence of float
+        How many events of a window each letter holds on.
+
+    Examples
+    --------
+    >>> path = Path((0, 1, 2), (0, 1, 2), (frozenset(),) * 3, (), 0, 0)
+    >>> ranked_orders(path, [50.0, 2.0, 9.0])
+    [(1, 0), (0, 1)]
+    """
+    orders = list(islice(permutations(range(len(path) - 1)), MOST_RANKED))
+    return sorted(orders, key=lambda order: _expected_tests(path, order, counts))
+
+
+def _expected_tests(path: Path, order: Order, counts: Sequence[float]) -> float:
+    """About how many tests a search makes that finds nothing."""
+    bound, left, tests, found = {len(path) - 1}, list(path.checks), 0.0, 1.0
+    for position in order:
+        neighbours = sum(abs(position - other) == 1 for other in bound)
+        found *= counts[path.letters[position]] / (1 + neighbours)
+        bound.add(position)
+        now, left = [one for one in left if one[0] <= bound], [one for one in left if not one[0] <= bound]
+        passed = [PASSED.get(one.op, 1 / 3) if isinstance(one, Binary) else 1 / 3 for _, one in now]
+        indexed = [share for share in passed if share == PASSED["="]]
+        tests += found * math.prod(indexed)  # the others of its chain are never looked at
+        found *= math.prod(passed)
+    return tests
 
 
 @dataclass(frozen=True)

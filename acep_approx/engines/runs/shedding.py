@@ -228,6 +228,7 @@ class Shedding:
     def _parts(self, worth: Worth, groups: Sequence[int]) -> dict[int, Ints]:
         """The parts of the arena behind its header, by the words of this that say where they begin."""
         pools, by_group = len(self.tables.pools), worth.by_group or _no_covers(sum(groups))
+        no_words = np.zeros(0, np.int64)
         return {
             kernel.PLACES: np.zeros(kernel.PLACE * (pools + 1), np.int64),
             kernel.GAINS: worth.gain.view(np.int64),
@@ -246,6 +247,8 @@ class Shedding:
             kernel.SAMPLE_SHARES: np.zeros(pools, np.int64),
             kernel.LOOKS: np.zeros(pools * kernel.LOOK_WORDS, np.int64),
             kernel.LOST_KINDS: self.kinds_of_registers.ravel(),
+            kernel.JOINS: no_words if worth.joins is None else worth.joins.ravel(),
+            kernel.AGREED: no_words if worth.joins is None else np.full(pools * kernel.AGREED_ROOM, NEVER),
         }
 
     @property
@@ -273,6 +276,8 @@ class Shedding:
         words[[kernel.ADMITTED, kernel.REFUSED, kernel.BEGUN]] = NEVER
         words[[kernel.COIN, kernel.LOGS, kernel.ENTRY]] = worth.coin_per_run, self.logs, self.entry
         words[[kernel.WORTH, kernel.FLAG]] = len(self.earlier), self.tables.hidden.behind(DOMINATED)
+        if worth.joins is None:
+            words[kernel.JOINS] = 0
         floats[kernel.SPREAD] = worth.spread
         floats[kernel.MOST_PRICE] = (worth.gain / worth.cost).max(initial=0.0) * self.weights.max()
         floats[kernel.DOMINATED_SHARE] = 0.0 if self.tables.drops else worth.dominated
@@ -375,10 +380,11 @@ class Shedding:
     @contextmanager
     def unpaid(self) -> Iterator[None]:
         """What is run meanwhile was paid for before: the budget does not hold it back, and is as it was afterwards."""
-        arena = self._arena()
+        arena, agreed = self._arena(), self._agreed.copy()
         self.tokens = self.pass_tokens = WITHOUT_END
         yield
         self._restore_arena(arena)
+        self._agreed[:] = agreed
 
     @property
     def _on_tests(self) -> float:
@@ -494,6 +500,11 @@ class Shedding:
         return self._part(kernel.NEWEST, kernel.COVERS)
 
     @property
+    def _agreed(self) -> Ints:
+        at, joined = int(self.words[kernel.AGREED]), self.words[kernel.JOINS] > 0
+        return self.words[at : at + len(self.tables.pools) * kernel.AGREED_ROOM * bool(joined)]
+
+    @property
     def _latest(self) -> Ints:
         return self._part(kernel.LATEST, kernel.COVERS_OF_GROUP)
 
@@ -606,7 +617,10 @@ class Shedding:
     def snapshot(self) -> dict[str, Any]:
         """What must be kept to go on elsewhere, as JSON."""
         latest = [] if self.words[kernel.UNKNOWN] else self._latest.tolist()
-        return {"layout": LAYOUT, "arena": self._arena(), "latest": latest, "births": self.birth_tokens}
+        known = np.flatnonzero(self._agreed > NEVER)
+        agreed = [known.tolist(), self._agreed[known].tolist()]
+        saved = {"layout": LAYOUT, "arena": self._arena(), "latest": latest, "births": self.birth_tokens}
+        return saved | {"agreed": agreed}
 
     def restore(self, saved: dict[str, Any]) -> None:
         """Go on from what ``snapshot`` gave, after ``bind``: with other worths or another allowance, as may be."""
@@ -622,6 +636,11 @@ class Shedding:
         if len(latest) == len(self._latest):
             self._latest[:] = latest
             self.words[kernel.UNKNOWN] = 0
+        at, starts = saved.get("agreed", ([], []))
+        if self.words[kernel.JOINS]:  # of a history that may have come since: others are looked for
+            check("agreed", good=len(at) == len(starts) and 0 <= min(at, default=0))
+            check("agreed", good=max(at, default=0) < len(self._agreed))
+            self._agreed[at] = [number_in("agreed", start, LOWEST, HIGHEST + 1) for start in starts]
 
     def _arena(self) -> list[int]:
         parts = self.words[list(KEPT)], self._newest, self._looks, self.counts.ravel()

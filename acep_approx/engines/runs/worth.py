@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
-from acep_approx.arrays import Floats
+from acep_approx.arrays import Floats, Ints
 from acep_approx.query.syntax import Expression
 
 if TYPE_CHECKING:  # a run that keeps all loads nothing of histories
@@ -74,6 +74,7 @@ class Worth:
     coin_per_run: bool = False
     dominated: float = DOMINATED
     scheme: Scheme | None = None
+    joins: Ints | None = None
 
 
 @dataclass(frozen=True)

@@ -39,6 +39,7 @@ from acep_approx.kernels.runs.scores import (
     BORN_IN,
     DOMINATED,
     DOMINATED_SHARE,
+    JOINS,
     LOG_BIRTHS,
     LOGS,
     LOW_PRICE,
@@ -58,7 +59,7 @@ from acep_approx.kernels.runs.scores import (
     refuse,
 )
 from acep_approx.kernels.runs.vm import NULL
-from acep_approx.kernels.runs.weighing import needed_score, note_kept, score_of
+from acep_approx.kernels.runs.weighing import needed_score, note_agreed, note_kept, score_of
 
 EQUAL, LOW_INT, HIGH_INT, LOW_FLOAT, HIGH_FLOAT = range(5)
 """Which values of a register are the better ones; EQUAL: none are."""
@@ -292,6 +293,8 @@ def admit(control: Ints, program: Program, pools: Pools, shedding: Arena, event:
         if has_price and words[mark] != WOULD_GO:  # what the policy would have shed covers nothing
             start = words[base + end]
             note_kept(shed, pool, group, start)
+            if shed[JOINS] > 0:
+                note_agreed(pools, shed, pool, end, event.key, start)
             shed[ADMITTED] = max(shed[ADMITTED], start)
         end += 1
     return int(end)

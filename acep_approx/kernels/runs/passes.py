@@ -34,6 +34,7 @@ from acep_approx.kernels.runs.scores import (
     COUNTS,
     ENTRY,
     HISTOGRAM,
+    JOINS,
     LOG_COVERED,
     LOG_PRICE,
     LOG_SCORE,
@@ -69,7 +70,15 @@ from acep_approx.kernels.runs.scores import (
     note_run_lost,
     refuse,
 )
-from acep_approx.kernels.runs.weighing import cover_of, find_latest, forget_kept, needed_score, note_kept, score_of
+from acep_approx.kernels.runs.weighing import (
+    cover_of,
+    find_latest,
+    forget_kept,
+    needed_score,
+    note_agreed,
+    note_kept,
+    score_of,
+)
 
 
 @inline
@@ -113,6 +122,8 @@ def weigh(program: Program, pools: Pools, shedding: Arena, event: Event, pool: i
         words[where] = mark | (place + 1) << 2
         if mark != WOULD_GO and place >= threshold:
             note_kept(shed, pool, group, start)
+            if shed[JOINS] > 0:
+                note_agreed(pools, shed, pool, run, event.key, start)
 
 
 @called

@@ -108,8 +108,10 @@ from acep_approx.kernels.runs.vm import NULL
     LOST_KINDS,
     PAIRS,
     CONTEXT_DUE,
+    JOINS,
+    AGREED,
     EDGE,
-) = range(76)
+) = range(78)
 """The first twenty-three are floating point.
 
 ``RATE``: run-steps granted per event; ``TOKENS``: what is left of them for tests, ``PASS_TOKENS`` for passes,
@@ -131,7 +133,13 @@ events are run once more, each at the price that is given with it; ``LOOKS``: of
 ``BORN_IN`` and ``BORN_FROM``: the pool of the run that the current event began as a run-step, -1: none, and the first
 place that it may have there; ``POOLS_NOTED``: how many pools there are; ``LOST_KINDS``: per pool and register whether
 it holds numbers, see ``note_run_lost``; ``PAIRS``: whether events come as pairs of an event and a query;
-``CONTEXT_DUE``: the tick of the current event until somebody asks what the trees say of it, then ``NEVER``."""
+``CONTEXT_DUE``: the tick of the current event until somebody asks what the trees say of it, then ``NEVER``; ``JOINS``:
+of each pair of pools in which registers runs must agree that one covers the other, see ``JOIN_WORDS``, 0: in none;
+``AGREED``: per pool, and by a hash of these registers, the latest start of a kept run."""
+JOIN_WORDS = 8
+"""Of a run and what covers it, by their pools: how many registers they must agree in (-1: it cannot cover), and where
+the run has these."""
+AGREED_ROOM = 1 << 12
 LOOK_WORDS = 4
 """Of a pool: how many more times children stand for nobody there, how many times between two looks; runs that were gone
 through of late, those looked at with more weight; and how many of them went."""

@@ -1,7 +1,8 @@
 """What a run is worth beside the runs that are kept: its score.
 
 What a kept run reaches as well is no gain. By *place*, the run of the latest start among those of the same place, or of
-one further on, covers one share of it. By *group*, each group has its own share, from what the history has recorded of
+one further on, covers one share of it; where later events must be equal to what runs remember, only a run that agrees
+with it in that. By *group*, each group has its own share, from what the history has recorded of
 the two, and the kept run of each group that started last covers it.
 """
 
@@ -11,9 +12,11 @@ from acep_approx.arrays import Ints
 from acep_approx.jit.marks import called, inline
 from acep_approx.kernels.arithmetic import divided, part_of
 from acep_approx.kernels.runs.layout import DOMINATED, POOLS
-from acep_approx.kernels.runs.pools import BASE, NEVER, POOL, ROOM, RUNS, hash_word
+from acep_approx.kernels.runs.pools import BASE, COLUMNS, NEVER, POOL, ROOM, RUNS, hash_word
 from acep_approx.kernels.runs.records import Arena, Event, Pools, Program
 from acep_approx.kernels.runs.scores import (
+    AGREED,
+    AGREED_ROOM,
     BY_GROUP,
     COIN,
     COSTS,
@@ -24,12 +27,15 @@ from acep_approx.kernels.runs.scores import (
     DOMINATED_SHARE,
     EDGE,
     GAINS,
+    JOIN_WORDS,
+    JOINS,
     LATEST,
     LOG_SHED,
     LOGS,
     MORE_COVERED,
     NEWEST,
     OVERLAPS,
+    POOLS_NOTED,
     REMAINING,
     SEED,
     SHARE_COVERED,
@@ -63,6 +69,38 @@ def cover_of(shed: Ints, pool: int, least: int) -> int:
     for i in range(shed[shed[COVERS] + pool] + least, shed[shed[COVERS] + pool + 1]):
         cover = max(cover, shed[shed[NEWEST] + shed[shed[COVERING] + i]])
     return cover
+
+
+@inline
+def agreed_at(pools: Pools, shed: Ints, pool: int, other: int, run: int, key: int) -> int:
+    """Where the latest start stands of the kept runs of ``other`` that agree with a run; -1: none covers it."""
+    at = shed[JOINS] + (pool * shed[POOLS_NOTED] + other) * JOIN_WORDS
+    many, p = shed[at], pool * POOL
+    if many < 0:
+        return -1
+    base, room, h = pools.table[p + BASE], pools.table[p + ROOM], hash_word(hash_word(7, key), other)
+    for i in range(1, many + 1):
+        h = hash_word(h, pools.words[base + (COLUMNS + shed[at + i]) * room + run])
+    return int(shed[AGREED] + other * AGREED_ROOM + (h & (AGREED_ROOM - 1)))
+
+
+@called
+def agreeing_cover(pools: Pools, shed: Ints, pool: int, run: int, key: int, least: int) -> int:
+    """As ``cover_of``, of the runs that agree with one in what later events must be equal to."""
+    cover = NEVER
+    for i in range(shed[shed[COVERS] + pool] + least, shed[shed[COVERS] + pool + 1]):
+        where = agreed_at(pools, shed, pool, shed[shed[COVERING] + i], run, key)
+        if where >= 0:
+            cover = max(cover, shed[where])
+    return int(cover)
+
+
+@called
+def note_agreed(pools: Pools, shed: Ints, pool: int, run: int, key: int, start: int) -> None:
+    """A run is kept: those that agree with it may be covered by it."""
+    where = agreed_at(pools, shed, pool, pool, run, key)
+    if where >= 0:
+        shed[where] = max(shed[where], start)
 
 
 @inline
@@ -126,6 +164,8 @@ def score_of(
         covered = covered_by_groups(shedding, event, group, cell, start, gain, others)
     else:
         cover = cover_of(shed, pool, least)
+        if shed[JOINS] > 0 and cover >= event.low:
+            cover = agreeing_cover(pools, shed, pool, run, event.key, least)
         if cover >= event.low:
             covered = worth[shed[OVERLAPS] + pool] * min(gain, gain_at(shedding, event, cell, cover))
     left = gain - covered
@@ -161,6 +201,9 @@ def note_kept(shed: Ints, pool: int, group: int, start: int) -> None:
 def forget_kept(shed: Ints, pool: int) -> None:
     """Nothing of a pool is known to be kept."""
     shed[shed[NEWEST] + pool] = NEVER
+    if shed[JOINS] > 0:
+        for i in range(AGREED_ROOM):
+            shed[shed[AGREED] + pool * AGREED_ROOM + i] = NEVER
     for group in range(first_group(shed, pool), first_group(shed, pool + 1)):
         shed[shed[LATEST] + group] = NEVER
 

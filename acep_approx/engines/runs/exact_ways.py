@@ -1,0 +1,156 @@
+"""Without a budget: match points by following runs, or by searching backwards, whichever takes less here and now.
+
+Both give the same. Runs are followed at first. Where an event is tested with many, the events of a window are kept, and
+then both are done for a while: if searching takes less, it goes on alone, else it is given up, and tried again later.
+
+Source: ours. To go by what both cost on the same events, and not by a model, is what eddies do (Avnur and Hellerstein,
+SIGMOD 2000).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from acep_approx.arrays import Ints
+from acep_approx.automaton.paths import Path
+from acep_approx.engines.batches import RunEvents
+from acep_approx.engines.runs.end_search import EndSearch
+from acep_approx.engines.runs.searches import Order, Searches, SearchTables, fit, ranked_orders
+from acep_approx.kernels.runs import layout
+from acep_approx.ranges import check, finite, number_in
+
+LEAST_STEPS = 24.0
+"""Run-steps per event below which nothing else is tried: to keep events, and to try, costs about as much."""
+TRIED_EVENTS = 2048
+"""Events on which both are done; and as many are run at once as long as it may change over."""
+TEST_PRICE = 4.0
+"""What a test of a search costs, in run-steps of pools that are large (measured: docs/how-it-works/look-back.md)."""
+MOST_ORDERS = 3
+"""Orders that are tried, one after the other."""
+FIRST_REST, MOST_REST = 4, 1 << 10
+"""Windows after which it is tried again; each time it was given up, four times as many."""
+FOLLOWS, GETS_READY, TRIES, SEARCHES, LEAVES = range(5)
+FAR = 2**62
+
+
+class ExactSearch(EndSearch):
+    """Follows runs, or searches; takes what ``Runs`` does, and the paths of the query.
+
+    Parameters
+    ----------
+    paths : tuple of Path
+    *args, **options
+        As for ``Runs``.
+    """
+
+    def __init__(self, paths: tuple[Path, ...], *args: Any, **options: Any) -> None:
+        self.doing, self._until, self._rest = FOLLOWS, 0, FIRST_REST
+        self._seen = np.zeros(3)  # events, run-steps, tests since it was looked last
+        self._usual = 0.0  # run-steps per event where searching began
+        self._to_try: list[tuple[Order, ...]] = []
+        first = tuple(tuple(range(len(path) - 1)) for path in paths)
+        super().__init__(Searches(paths, first), *args, **options)
+
+    @property
+    def most_events(self) -> int:
+        """Events that may be run before it is looked again."""
+        return TRIED_EVENTS if self.doing in (GETS_READY, TRIES) else 4 * TRIED_EVENTS
+
+    @property
+    def _ways(self) -> tuple[bool, bool]:
+        return self.doing in (TRIES, SEARCHES, LEAVES), self.doing in (GETS_READY, TRIES, LEAVES)
+
+    def advance(self, events: RunEvents, floors: Ints, deadline: float | None = None) -> bool:
+        """Run a batch in the way that is taken now, and look whether to take another one; see ``Runs.advance``."""
+        before = int(self.control[layout.DONE_STEPS])
+        is_done = super().advance(events, floors, deadline)
+        if is_done and len(events.row):
+            done = int(self.control[layout.DONE_STEPS]) - before
+            tests = self.tests
+            self._seen += len(events.row), done - tests, tests
+            self._look(int(events.tick.max()))
+        return is_done
+
+    def _look(self, tick: int) -> None:
+        events, steps, tests = self._seen.tolist()
+        if self.doing == FOLLOWS and events >= TRIED_EVENTS and tick > self._until:
+            if steps >= LEAST_STEPS * events:
+                self._do(GETS_READY, tick + self.window)
+            self._seen[:] = 0
+        elif self.doing == GETS_READY and tick > self._until:
+            self._to_try = self._promising()
+            self._try_next(tick)
+        elif self.doing == TRIES and (events >= TRIED_EVENTS or TEST_PRICE * tests > max(steps, TRIED_EVENTS)):
+            if TEST_PRICE * tests < steps:
+                self._usual = steps / events
+                self._do(SEARCHES)
+            else:
+                self._try_next(tick)
+        elif self.doing == SEARCHES and events >= TRIED_EVENTS:
+            if TEST_PRICE * tests > 2 * self._usual * events:
+                self._do(LEAVES, tick + self.window)
+            self._seen[:] = 0
+        elif self.doing == LEAVES and tick > self._until:
+            self._give_up(tick)
+
+    def _do(self, what: int, until: int = 0) -> None:
+        self.doing, self._until = what, until
+        self._seen[:] = 0
+
+    def _give_up(self, tick: int) -> None:
+        self._do(FOLLOWS, tick + self._rest * self.window)
+        self._rest = min(4 * self._rest, MOST_REST)
+
+    # --- state ----------------------------------------------------------------------------------------------
+
+    def header(self) -> dict[str, Any]:
+        """What ``restore`` needs beside the arrays."""
+        ways = {"doing": [self.doing, self._until, self._rest], "usual": self._usual, "orders": self.searches.orders}
+        return super().header() | {"ways": ways}
+
+    def restore(self, header: dict[str, Any], arrays: dict[str, Ints], classes: list[int]) -> None:
+        """Take over a state; see ``Runs.restore``."""
+        if "ways" in header:
+            ways = header["ways"]
+            doing, until, rest = (number_in("ways", number, -FAR, FAR) for number in ways["doing"])
+            self._rest, self._usual = rest, ways["usual"]
+            finite("ways", self._usual)
+            orders = tuple(map(tuple, ways["orders"]))
+            check("ways", good=doing in range(LEAVES + 1) and fit(orders, self.searches.paths))
+            self._search_by(orders)
+        super().restore(header, arrays, classes)
+        if "ways" in header:
+            self._do(GETS_READY if doing == TRIES else doing, until)
+
+    # --- orders ---------------------------------------------------------------------------------------------
+
+    def _promising(self) -> list[tuple[Order, ...]]:
+        """Orders that should take few tests, by how many events each letter holds on in a window; the last is best."""
+        kept, classes = self._columns()["cls"], self.tables.classes
+        counts = np.bincount(kept, minlength=len(classes))
+        letters = max(max(path.letters) for path in self.searches.paths) + 1
+        held = [sum(int(n) for n, mask in zip(counts, classes, strict=False) if mask >> j & 1) for j in range(letters)]
+        keys = max(len(np.unique(self._columns()["slot"])), 1)
+        ranked = [ranked_orders(path, [n / keys for n in held]) for path in self.searches.paths]
+        most = min(MOST_ORDERS, max(map(len, ranked)))
+        return [tuple(orders[min(number, len(orders) - 1)] for orders in ranked) for number in reversed(range(most))]
+
+    def _try_next(self, tick: int) -> None:
+        """Try the next order; give up where there is none."""
+        if not self._to_try:
+            self._give_up(tick)
+            return
+        events = self._columns()
+        self._search_by(self._to_try.pop())
+        self._put(events)
+        self._do(TRIES)
+
+    def _search_by(self, orders: tuple[Order, ...]) -> None:
+        """Search in these orders from now on; no event is kept then."""
+        self.searches = Searches(self.searches.paths, orders)
+        self.search_tables = SearchTables(self.searches.paths, orders, self.columns)
+        self.search_tables.set_classes(self.tables.classes or (0,))
+        self._frame, self._code = self.search_tables.frame(), self.search_tables.program()
+        self.kept = self._room(len(self.kept.tick))
