@@ -277,6 +277,7 @@ def test_of_a_history_that_promises_little_what_was_learned_takes_over_at_once(p
     known = past(1, 10)
     now = world(1, events=3 * EVENTS, first=EVENTS, least=70)
     poor, prices = copy(known), known.prices_.replays
+    poor.search_ = None  # partial matches are followed
     poor.prices_ = Prices((prices[0], *(replace(price, points=price.points // 50) for price in prices[1:])))
     assert poor.prices_.recall(0.1) < 0.25 < known.prices_.recall(0.1)
     frozen, some = (query.match_within(now, "10%", history=poor, learn=learns, audit=0) for learns in (False, True))

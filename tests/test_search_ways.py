@@ -93,7 +93,6 @@ def test_the_past_decides_at_the_beginning() -> None:
     begun = {budget: ways.Ways.of(Load(Budget.parse(budget), known), query.plan) for budget in ("10%", "100%")}
     assert all(one is not None and one.searches for one in begun.values())
     assert ways.Ways.of(Load(Budget.parse("10%"), known, policy="scores"), query.plan) is None
-    assert ways.Ways.of(Load(Budget.parse("10%"), known, learns=True), query.plan) is None
     assert ways.Ways.of(Load(Budget.parse("20 runs"), known), query.plan) is None
 
 

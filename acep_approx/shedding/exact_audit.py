@@ -71,14 +71,24 @@ class ExactAudit:
             self.ends = ExactEnds(look, ending_letters(plan.registers), cells.seed, full_work, runs)
         self._events: RunEvents
         self._found: list[Ints] = []  # rows of the match points of the run in this piece
+        self._decided: list[Ints] = []  # and those of which it knows whether they are some
 
     def count(self, events: RunEvents) -> None:
         """These events come, that runs are tested with."""
-        self._events, self._found = events, []
+        self._events, self._found, self._decided = events, [], []
 
     def note_found(self, rows: Ints) -> None:
         """The run has found match points at these rows."""
         self._found.append(rows)
+
+    def forget_runs(self) -> None:
+        """From here on nothing says of which ends the runs were lost: each may be open."""
+        if self.ends is not None:
+            self.ends.runs = None
+
+    def note_decided(self, rows: Ints) -> None:
+        """Of these rows the run knows whether they are match points."""
+        self._decided.append(rows)
 
     @property
     def tries_ends(self) -> bool:
@@ -111,7 +121,8 @@ class ExactAudit:
         events = self._events if is_relevant and len(self._events.row) else None
         found = np.concatenate([*self._found, np.zeros(0, np.int64)])
         if self.ends is not None and events is not None:
-            self.ends.add(batch, events, classes, found, is_certain=is_certain)
+            decided = np.concatenate([found, *self._decided])
+            self.ends.add(batch, events, classes, decided, is_certain=is_certain)
             if self.ends.is_due():
                 granted = self._try_ends()
         if not self.tries_ends:

@@ -317,9 +317,9 @@ class ExactEnds:
         self._read = 0  # events, for these ends
 
     def add(
-        self, batch: EventBatch, events: RunEvents, classes: Sequence[int], found: Ints, *, is_certain: bool = False
+        self, batch: EventBatch, events: RunEvents, classes: Sequence[int], known: Ints, *, is_certain: bool = False
     ) -> None:
-        """These events came; ``classes``: letters of each class of events; ``found``: rows of match points.
+        """These events came; ``classes``: letters of each class of events; ``known``: rows that need not be tried.
 
         ``is_certain``: the run has found all match points, so that no other event ends a match.
         """
@@ -328,7 +328,7 @@ class ExactEnds:
         data = batch.data.take(to_arrow(rows - batch.first_row))
         came = Kept(events.slot[order], events.tick[order], np.zeros(len(rows), np.bool_), [data])
         may = self._may(came, classes, events.cls[order])
-        came.is_open = (may & MAY_END > 0) & ~np.isin(rows, found) & (not is_certain)
+        came.is_open = (may & MAY_END > 0) & ~np.isin(rows, known) & (not is_certain)
         self.sample = self.sample.combine(EndSample(int(came.is_open.sum())))
         self._seen += len(batch)
         if self.is_dear:

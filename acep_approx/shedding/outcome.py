@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from acep_approx.planning.planner import Plan
     from acep_approx.shedding.metrics import Metrics
     from acep_approx.shedding.timing import StepClock
+    from acep_approx.shedding.ways import Ways
 
 ANY_RECALL = 2.0
 """What a promise is worth that says nothing of recall: from 0 to 1 all is as likely."""
@@ -47,6 +48,7 @@ class Outcome:
         plan: Plan
         charges_births: bool
         looks_back: bool
+        ways: Ways | None
         _events: int
         _pairs: int
         _seen: tuple[int, int]
@@ -59,6 +61,11 @@ class Outcome:
         def explores(self) -> float: ...  # noqa: D102
         @property
         def granted(self) -> float: ...  # noqa: D102
+
+    @property
+    def has_searched(self) -> bool:
+        """Whether ends of matches were searched, in the place of following runs."""
+        return self.looks_back and self.ways is not None and self.ways.has_searched
 
     def recall(self) -> RecallEstimate | None:
         """Estimated recall of match points; None where nothing is shed on purpose or no audit was asked for."""
@@ -93,7 +100,7 @@ class Outcome:
         known, full = self.load.history, self.full_work()
         if known is None or self.load.policy_name != "history" or self.load.learns or not self._events:
             return None
-        if self.looks_back:
+        if self.has_searched:
             return None  # what it leads to expect is about runs
         done = (self._seen[1] + self.arena.on_passes) / self._events
         share = min(done / full, 1.0) if full else self.load.share
@@ -136,7 +143,7 @@ class Outcome:
     def exact_seconds(self) -> float | None:
         """How long the exact run would have taken up to here; None where this one does not tell."""
         work = self.full_work()
-        if work is None or self.looks_back or not self.clock.is_known:
+        if work is None or self.has_searched or not self.clock.is_known:
             return None
         return self._events * (self.clock.event_seconds + work * self.clock.step_seconds)
 

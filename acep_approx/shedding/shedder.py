@@ -138,7 +138,7 @@ class Shedder(Outcome):
     ) -> None:
         self.plan = plan
         self.load = load
-        self.ways: Ways | None = Ways.of(load, plan) if may_search else None
+        self.ways = Ways.of(load, plan) if may_search and observer is None else None
         self.searches = None if self.ways is None else self.ways.how
         self.looks_back = False
         self._unbound = observer
@@ -237,7 +237,7 @@ class Shedder(Outcome):
             self.beside = self._beside(Cohort(self.plan, *self._columns, cells), audit)
         else:
             full = (load.steps_per_event or 0.0) / load.ratio * replace(load, drops=True).ratio
-            arena = None if self.looks_back else self.arena
+            arena = None if self.has_searched else self.arena
             self.exact_audit = ExactAudit(self.plan, self._columns, cells, audit, full, arena)
         return audit
 
@@ -483,6 +483,8 @@ class Shedder(Outcome):
             for other in (self.online, self.observer, self.exact_audit):
                 if other is not None:
                     other.count(events)
+            if self.exact_audit is not None:
+                self.exact_audit.note_decided(self.arena.decided)
             if self.exact_work is not None:
                 self.exact_work.look(events)
         hits = hits.where(self.arena.notes.first_completed(hits.event, events.row))  # the others were counted then
@@ -538,7 +540,7 @@ class Shedder(Outcome):
         work, arena = self.exact_work, self.arena
         if self.looks_back and self.ways is not None and self._events % STRETCH == 0:
             self.ways.look(tick, arena.tables.window, arena.granted)
-        if work is None or self.looks_back or self._events % block_after(self._events):
+        if work is None or self.has_searched or self._events % block_after(self._events):
             return
         gone = progress.shed + arena.untested
         work.end_block(self._events, Done(progress.steps, tick, gone, arena.lost_at))
@@ -651,10 +653,9 @@ class Shedder(Outcome):
             self.metrics.restore(saved["so_far"])
             self.by_query.restore(saved["by_query"])
         if self.looks_back and self.ways is not None:
-            if "ways" in saved:
-                self.ways.restore(saved["ways"])
-            else:
-                self.ways.go_on_with_runs()
+            self.ways.restore(saved.get("ways"))
+            if self.exact_audit is not None and self.has_searched:
+                self.exact_audit.forget_runs()
         if "beside" in saved:
             self.beside.restore(saved["beside"])
         if self.online is not None and "online" in saved:

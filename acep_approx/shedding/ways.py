@@ -30,7 +30,8 @@ FIRST_REST, MOST_REST = 8, 1024
 """Windows after which searching is tried once more; each time it had to be given up, twice as many."""
 FAR = 2**62
 WHOLE_PAYS = 0.5
-"""Without a limit ends of matches are searched where that took less than so much of the exact run's work."""
+"""Of each match point the latest start is looked for where that took less than so much of the budget in the past;
+without a limit ends of matches are searched where it took less than so much of the exact run's work."""
 
 
 @dataclass
@@ -79,17 +80,23 @@ class Ways:
         full, budget = as_points.steps_per_event, load.budget
         if known is None or known.search_ is None or full is None or plan.registers is None:
             return None
-        if load.learns or load.policy not in (None, "history") or budget.unit == "runs":
+        if load.policy not in (None, "history") or budget.unit == "runs":
             return None
-        cost, most, found = known.search_, WITHOUT_LIMIT, 1.0
+        cost, most, found, rate = known.search_, WITHOUT_LIMIT, 1.0, full
         if budget.is_unlimited:
             pays = cost.whole < WHOLE_PAYS * full
         else:
-            rate = as_points.share * full * (1 - as_points.audit_share)
+            granted = budget.amount if budget.unit == "steps/event" else as_points.share * full
+            rate = granted * (1 - as_points.audit_share)
             rung, found = cost.best(rate, as_points.most_saved)
             pays, most = found >= known.prices_.recall(as_points.share_of_listing), rung.most
-        searches = cost.searches(plan.registers, most, is_whole=budget.is_unlimited)
+        searches = cost.searches(plan.registers, most, is_whole=cost.whole < WHOLE_PAYS * rate)
         return cls(searches, cost, known.prices_, as_points.ratio, full, found, pays)
+
+    @property
+    def has_searched(self) -> bool:
+        """Whether ends are searched now, or were before."""
+        return self.searches or self.gets_ready or self._rest > FIRST_REST
 
     def note(self, ends: int, searched: int, tests: int) -> None:
         """So many events came that can end a match; so many of them were searched to the end, with so many tests."""
@@ -108,7 +115,7 @@ class Ways:
             Run-steps granted so far.
         """
         if self._looked_at is None:
-            self._looked_at, self._rest_until = tick, tick
+            self._ready_at = tick + window
             self._begin_stretch(tick, granted)
         elif self.gets_ready:
             if tick > self._ready_at:
@@ -149,16 +156,14 @@ class Ways:
             "seen": [self._granted, *self._seen],
         }
 
-    def restore(self, saved: dict[str, Any]) -> None:
-        """Go on from what ``snapshot`` gave."""
+    def restore(self, saved: dict[str, Any] | None) -> None:
+        """Go on from what ``snapshot`` gave; None: of a run that knew of no other way, its runs go on at first."""
+        if saved is None:
+            self.gets_ready, self.searches = self.searches, False
+            return
         self.searches, self.gets_ready = map(bool, saved["searches"])
         numbers = [number_in("ways", number, -FAR, FAR) for number in saved["ticks"]]
         self._ready_at, self._rest_until, self._rest = numbers
         self._looked_at = None if saved["looked"] is None else number_in("ways", saved["looked"], -TICK, TICK)
         finite("ways", *saved["seen"])
         self._granted, *self._seen = saved["seen"]
-
-    def go_on_with_runs(self) -> None:
-        """A state is taken up that knew of no other way: its runs go on, and searching gets ready if that pays."""
-        self.gets_ready, self.searches = self.searches, False
-        self._ready_at = FAR

@@ -178,7 +178,7 @@ class _Tried(NamedTuple):
         """What comes of each number of tests that an end is given."""
         spent, all_found = self.spent, max(int(self.found.sum()), 1)
         rungs = []
-        for power in range(int(spent.max(initial=1)).bit_length()):
+        for power in range(int(spent.max(initial=1)).bit_length() + 1):
             most = 1 << power
             tests = float(np.minimum(spent, most).sum()) / events
             rungs.append(Rung(most, tests, int(self.found[spent < most].sum()) / all_found))
@@ -190,7 +190,7 @@ class _Trial:
 
     def __init__(self, plan: Plan, past: Past) -> None:
         self._plan, self._past = plan, past
-        self._batches = list(past.batches(max(len(past) - MOST_EVENTS, 0)))
+        self._batches = list(past.batches(max(len(past) - MOST_EVENTS, past.cut()[0])))
         self.events = sum(map(len, self._batches))
 
     def run(self, searches: Searches, most: float) -> _Tried:

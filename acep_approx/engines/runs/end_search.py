@@ -45,7 +45,7 @@ class EndSearch(Runs):
     Attributes
     ----------
     spent : int64 array
-        Tests of each event of the last batch; -1: none was made, as no match can end with it, or none was left.
+        Tests of each event of the last batch; -1: no match can end with it; -2 and less: none was left for the rest.
     tests : int
         All tests of the last batch.
     """
@@ -171,6 +171,8 @@ class EndSearch(Runs):
         While the other way gets ready both see the events: what it completes by then is not all, and is left out.
         """
         self.tests = 0
+        if self.shedding is not None:
+            self.shedding.decided = NO_WORDS
         searches, gets_ready = self._ways
         if not searches or gets_ready:
             is_done = super().advance(events, floors, deadline)
@@ -189,6 +191,7 @@ class EndSearch(Runs):
         self.control[layout.EVENT] = at if not searches else self.control[layout.EVENT]
         if shedding is not None:
             self._note(shedding, before)
+            shedding.decided = events.row[self.spent >= 0]
         return True
 
     def _search_batch(self, events: RunEvents, floors: Ints, shedding: Shedding | None, *, grants: bool) -> None:

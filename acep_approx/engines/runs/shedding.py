@@ -145,6 +145,8 @@ class Shedding:
         Whether pairs of events and queries are granted for one by one, also those that meet no run and begin none.
     notes_lost : bool
         Whether it is noted at which events runs are lost, and which.
+    decided : int64 array
+        Rows of the last batch at which ends were searched: whether a match ends there is known.
     weights : float64 array
         What a match point counts for, per key; the last one is that of all further keys.
     """
@@ -185,6 +187,7 @@ class Shedding:
         self.lost, self._lost_bounds = np.zeros(0, np.int64), np.zeros(0)
         self._lost_rows = self.lost
         self._lost_before: list[Lost] = []
+        self.decided = np.zeros(0, np.int64)
         self.weights = np.ones(1)
         self.entry = kernel.LOG
         self._sampled: list[Ints] = []
@@ -638,7 +641,7 @@ class Shedding:
             self.words[kernel.UNKNOWN] = 0
         at, starts = saved.get("agreed", ([], []))
         if self.words[kernel.JOINS]:  # of a history that may have come since: others are looked for
-            check("agreed", good=len(at) == len(starts) and 0 <= min(at, default=0))
+            check("agreed", good=len(at) == len(starts) and min(at, default=0) >= 0)
             check("agreed", good=max(at, default=0) < len(self._agreed))
             self._agreed[at] = [number_in("agreed", start, LOWEST, HIGHEST + 1) for start in starts]
 

@@ -512,7 +512,8 @@ def search_batch(
 ) -> int:  # fmt: skip
     """Keep the events of a batch, and search those that can end a match.
 
-    ``spent`` takes the tests of each, -1: none was made; ``ahead`` has how many were granted before their events.
+    ``spent`` takes the tests of each event: -1 where no match can end, -2 and less where none was left for the rest;
+    ``ahead`` has how many were granted before their events.
     Returns ``DONE``, or what there is no more room for: then it is called again.
     """
     for number in range(control[at.EVENT], len(batch.slot)):
@@ -536,13 +537,15 @@ def search_batch(
             search_end(
                 control, search, program, kept, frame, at_work, event, number, batch.low[number], work, hits, links
             )
-            spent[number] = left - work[LEFT]
-            control[at.DONE_STEPS] += spent[number]
-            if shedding is not None:
-                shedding.floats[TOKENS] -= float(spent[number])
+        tests = left - work[LEFT]
+        control[at.DONE_STEPS] += tests
+        if shedding is not None:
+            shedding.floats[TOKENS] -= float(tests)
+        is_searched = work[LEFT] > 0
         work[ENDED] += 1
-        work[SEARCHED] += work[LEFT] > 0
-        if work[LEFT] <= 0:
+        work[SEARCHED] += is_searched
+        spent[number] = tests if is_searched else -2 - tests
+        if not is_searched:
             work[LAST_UNSEARCHED] = batch.tick[number]
     control[at.EVENT] = len(batch.slot)
     return DONE
