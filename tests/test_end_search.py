@@ -11,11 +11,14 @@ import pytest
 from acep_approx import QueryError, compile_query
 from acep_approx.automaton.paths import NoPathsError, paths
 from acep_approx.engines.runs.searches import Searches
+from acep_approx.events.stream import EventBatch
+from acep_approx.matching.execution import Execution
+from acep_approx.matching.outputs.kinds import BARE
 from tests.cases import cases
 from tests.naive import expected_matches, match_points
 from tests.numbered_worlds import numbered_world
 from tests.rich_worlds import RichWorld
-from tests.searched import forward, paths_of, points, some_orders
+from tests.searched import batches_of, forward, load_of, paths_of, points, some_orders
 from tests.smaller_worlds import holds_for
 
 
@@ -148,3 +151,23 @@ def test_long_streams(text: str) -> None:
     assert expected.num_rows > 100
     for _ in range(3):
         assert points(query, table, some_orders(paths_of(query), dice), dice).equals(expected)
+
+
+def test_rows_may_begin_anew_with_each_batch() -> None:
+    """As they do where another process runs each batch: what tells which event came first is that it was kept first."""
+    text = "PATTERN SEQ(A a, B b, C c, A d) WHERE c.s = a.s AND d.x > b.x WITHIN 40"
+    dice, query = Random(3), compile_query(text, engine="runs")
+    kinds = {"type": "ABC", "s": "pqr", "x": range(9)}
+    rows = [{"ts": ts, **{name: dice.choice(some) for name, some in kinds.items()}} for ts in range(600)]
+    table = pa.Table.from_pylist(rows)
+    expected, (batch,) = forward(query, table)["end"].to_pylist(), batches_of(query, table)[1]
+    for orders in permutations(range(3)):
+        load, found, first = load_of(Searches(paths_of(query), (orders,))), [], 0
+        matcher = Execution(query.plan, output=BARE, shedding=load)
+        matcher.bind(table.schema)
+        while first < len(batch):
+            piece = batch.slice(first, dice.randint(1, 90))
+            for part in matcher.run(EventBatch(0, piece.ticks, piece.data)):
+                found += part["end"].to_pylist()
+            first += len(piece)
+        assert found == expected

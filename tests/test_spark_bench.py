@@ -154,7 +154,7 @@ def test_all_parts_print_their_tables_and_leave_data(spark: SparkSession, report
     monkeypatch.setattr(bench_spark_overload, "TRIGGER", 1.0)
     sizes = bench_spark.Sizes(
         events=2_000, batches=1, changing=1, repeats=1, rounds=int(FULL), minutes=0.01, half=4_000,
-        streams=("swapped",), recording=4_000,
+        streams=("swapped",), recording=6_500,  # longer than the window
     )  # fmt: skip
     bench_spark.run(list(bench_spark.PARTS), sizes, report, seed=1)
     printed = capsys.readouterr().out

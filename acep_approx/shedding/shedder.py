@@ -138,7 +138,7 @@ class Shedder(Outcome):
     ) -> None:
         self.plan = plan
         self.load = load
-        self.ways = Ways.of(load, plan) if may_search and observer is None else None
+        self.ways = Ways.of(load, plan) if may_search else None
         self.searches = None if self.ways is None else self.ways.how
         self.looks_back = False
         self._unbound = observer

@@ -202,6 +202,7 @@ class EndSearch(Runs):
             events.place, events.columns.ravel(),
         )  # fmt: skip
         work[kernel.IS_WHOLE], work[kernel.LINKS_KEPT] = self.searches.is_whole, self.keeps_lineage
+        work[kernel.IS_APART] = self.automaton.is_simultaneous
         self.spent, code = np.empty(len(events.row), np.int64), self._code._replace(ranks=self.columns.texts.ranks)
         status = -1
         while status != kernel.DONE:

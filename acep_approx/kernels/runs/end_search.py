@@ -91,7 +91,7 @@ class Search(NamedTuple):
 
 
 class Kept(NamedTuple):
-    """Events that are kept, column by column, with room for as many as ``tick`` has words.
+    """Events that are kept, as they came, column by column, with room for as many as ``tick`` has words.
 
     ``words``: the values of each; ``before``: of each chain the event before; ``keys`` and ``jumps``: of each jump the
     value that is compared, and where it leads to; ``entered``: of each entry the newest event of its chain then.
@@ -125,12 +125,12 @@ class Frame(NamedTuple):
 
 
 DONE, FULL_OF_HITS, FULL_OF_EVENTS = range(3)
-LEFT, IS_WHOLE, LINKS_KEPT, PASSED, MOST, HAS_BEGUN, KEEPS_ONLY, ENDED, SEARCHED, LAST_UNSEARCHED = range(10)
-WORK = 10
+LEFT, IS_WHOLE, LINKS_KEPT, PASSED, MOST, HAS_BEGUN, KEEPS_ONLY, IS_APART, ENDED, SEARCHED, LAST_UNSEARCHED = range(11)
+WORK = 11
 """Words of a call: tests that may still be made; whether the match with the latest start is wanted, or any; whether
 links are written; whether a whole number passed 64 bits; how many tests one end is worth, whatever is left; whether a
-stream has begun; whether events are kept and no end is searched; events that can end a match, those that were searched
-to the end, and the tick of the last one that was not."""
+stream has begun; whether events are kept and no end is searched; whether events of one place cannot follow one another;
+events that can end a match, those that were searched to the end, and the tick of the last one that was not."""
 PART_OF_LEFT = 0.25
 """An end may take so much of what is left, if that is more."""
 LOWEST = -(2**63) + 1
@@ -322,7 +322,7 @@ def is_guarded(search: Search, kept: Kept, bound: Ints, depth: int) -> bool:
         guard = number * GUARD
         left, right = bound[search.guards[guard + GUARD_LEFT]], bound[search.guards[guard + GUARD_RIGHT]]
         last = kept.before[search.guards[guard + GUARD_CHAIN] * room + right]
-        if last >= 0 and kept.place[last] > kept.place[left]:
+        if last > left:
             return True
     return False
 
@@ -340,6 +340,12 @@ def entered(search: Search, kept: Kept, frame: Pools, bound: Ints, depth: int) -
     return int(kept.entered[entry * room + bound[search.depths[depth + DEPTH_VALUES]]])
 
 
+@inline
+def are_apart(kept: Kept, before: int, event: int, after: int) -> bool:
+    """Whether an event stands at another place than its neighbours, of which there may be none before it."""
+    return bool(kept.place[event] < kept.place[after] and (before < 0 or kept.place[event] > kept.place[before]))
+
+
 @called
 def next_event(
     search: Search, program: Program, kept: Kept, frame: Pools, at_work: Frame, depth: int, event: int, low: int,
@@ -351,16 +357,15 @@ def next_event(
     """
     room, bound = len(kept.tick), at_work.bound
     chain, position = search.depths[depth + DEPTH_CHAIN], search.depths[depth + DEPTH_POSITION]
-    below = kept.place[bound[search.depths[depth + DEPTH_NEXT]]]
-    after, earlier = search.depths[depth + DEPTH_BEFORE], NEVER
-    if after >= 0:
-        earlier = kept.place[bound[after]]
-    while event >= 0 and kept.tick[event] >= low and kept.place[event] > earlier:
+    after, before = bound[search.depths[depth + DEPTH_NEXT]], -1
+    if search.depths[depth + DEPTH_BEFORE] >= 0:
+        before = bound[search.depths[depth + DEPTH_BEFORE]]
+    while event > before and kept.tick[event] >= low:
         if work[LEFT] <= 0:
             return -1
         work[LEFT] -= 1
         following = kept.before[chain * room + event]
-        if kept.place[event] < below:
+        if event < after and (not work[IS_APART] or are_apart(kept, before, event, after)):
             bind(search, kept, frame, search.depths[depth + DEPTH_COPIES], search.depths[depth + DEPTH_COPIED], event)
             failed = failed_check(search, program, frame, depth, at_work.mask, work)
             if failed < 0:
