@@ -134,7 +134,7 @@ def _ways(load: Load, plan: Plan) -> Iterator[str]:
     if ways is None:
         return
     backwards, by_runs = ways.found, ways.prices.recall(load.share_of_listing)
-    tests, begins = _number(ways.cost.ladder[-1].tests), "searching" if ways.searches else "following"
+    tests, begins = _number(ways.cost.all_tests), "searching" if ways.searches else "following"
     yield f"searching backwards: {tests} tests per event find all match points of the past, the budget {backwards:.0%}"
     yield f"following partial matches: the budget finds {by_runs:.0%} of them; the run begins by {begins}"
     for path, order in zip(ways.how.paths, ways.how.orders, strict=True):

@@ -485,7 +485,7 @@ class Shedder(Outcome):
                     other.count(events)
             if self.exact_audit is not None:
                 self.exact_audit.note_decided(self.arena.decided)
-            if self.exact_work is not None:
+            if self.exact_work is not None and not self.has_searched:  # then nobody asks what the law was off by
                 self.exact_work.look(events)
         hits = hits.where(self.arena.notes.first_completed(hits.event, events.row))  # the others were counted then
         if not len(hits):

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from acep_approx.engines.runs.searches import WITHOUT_LIMIT, Searches
 from acep_approx.ranges import TICK, finite, number_in
+from acep_approx.training.searching import Rung
 
 if TYPE_CHECKING:
     from acep_approx.planning.planner import Plan
@@ -82,15 +83,16 @@ class Ways:
             return None
         if load.policy not in (None, "history") or budget.unit == "runs":
             return None
-        cost, most, found, rate = known.search_, WITHOUT_LIMIT, 1.0, full
+        cost, found, rate = known.search_, 1.0, full
+        rung = Rung(WITHOUT_LIMIT, 0.0, 1.0)
         if budget.is_unlimited:
             pays = cost.whole < WHOLE_PAYS * full
         else:
             granted = budget.amount if budget.unit == "steps/event" else as_points.share * full
             rate = granted * (1 - as_points.audit_share)
             rung, found = cost.best(rate, as_points.most_saved)
-            pays, most = found >= known.prices_.recall(as_points.share_of_listing), rung.most
-        searches = cost.searches(plan.registers, most, is_whole=cost.whole < WHOLE_PAYS * rate)
+            pays = 0 < found >= known.prices_.recall(as_points.share_of_listing)
+        searches = cost.searches(plan.registers, rung, is_whole=cost.whole < WHOLE_PAYS * rate)
         return cls(searches, cost, known.prices_, as_points.ratio, full, found, pays)
 
     @property
@@ -142,7 +144,7 @@ class Ways:
         if share > 1 - BETTER:
             return False
         needed = tests / max(share, 1e-3)  # what searching them all would take, about
-        full = needed * self.full_work / max(self.cost.ladder[-1].tests, 1e-9)  # and following all runs
+        full = needed * self.full_work / max(self.cost.all_tests, 1e-9)  # and following all runs
         return self.prices.recall(min(granted / max(full, 1e-9), 1.0) * self.ratio) > share + BETTER
 
     # --- state ----------------------------------------------------------------------------------------------

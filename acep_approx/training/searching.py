@@ -7,13 +7,14 @@ a threshold leaves, depends on the stream.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice, permutations
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from acep_approx.arrays import Bools, Ints
+from acep_approx.arrays import Bools, Floats, Ints
 from acep_approx.automaton.paths import NoPathsError, Path, paths
 from acep_approx.automaton.registers import RegisterAutomaton
 from acep_approx.engines.batches import RunEvents
@@ -21,29 +22,43 @@ from acep_approx.engines.engine import NO_WORDS
 from acep_approx.engines.runs.end_search import EndSearch
 from acep_approx.engines.runs.lineage import Hits
 from acep_approx.engines.runs.load_shedder import FixedLoad
-from acep_approx.engines.runs.searches import WITHOUT_LIMIT, Order, Searches, fit
+from acep_approx.engines.runs.searches import DAY, GAP, WITHOUT_LIMIT, Order, Searches, end_inputs, fit
 from acep_approx.engines.runs.shedding import Shedding
 from acep_approx.engines.runs.worth import Allowance
+from acep_approx.kernels.runs.vm import NULL
 from acep_approx.matching.execution import Execution
 from acep_approx.matching.outputs.kinds import BARE
 from acep_approx.planning.planner import Plan
+from acep_approx.query.printer import to_text
 from acep_approx.ranges import check, finite
 from acep_approx.training.past import Past
+from history.trees import Trees, fit_trees
 
 MOST_TRIES, LEAST_TRIES = 120, 6
 """Orders that are tried, of all paths together, and of each at least: all of a path of up to six events."""
 MOST_EVENTS = 1 << 16
 """Events, at the end of the past, that they are tried on."""
+ANY_SCORE = -1e300
+LEARNED_FROM = 0.6
+"""Share of the ends from which it is learned which of them are likely match points; the others judge it."""
+SEARCHED = (0.5, 0.35, 0.25, 0.17, 0.12, 0.08, 0.05, 0.03, 0.02)
+"""Shares of the ends that are searched, those that are most likely."""
+MOST_TIMES = 4.0
+"""Orders that take more than so many times the run-steps of the exact run are not looked at any further."""
 LEAST_TESTS = 1 << 16
 """Tests after which a try is given up at the earliest: an order that costs so few is as good as any."""
 
 
 class Rung(NamedTuple):
-    """If no end is given more than ``most`` tests: what they take per event, and which share of points is found."""
+    """If no end is given more than ``most`` tests: what they take per event, and which share of points is found.
+
+    ``least``: the score below which ends are not searched at all.
+    """
 
     most: int
     tests: float
     found: float
+    least: float = ANY_SCORE
 
 
 @dataclass(frozen=True)
@@ -58,11 +73,20 @@ class SearchCost:
         By how many tests an end is given, where any match of it will do; the last one: as many as it takes.
     whole : float
         Tests per event where the match with the latest start is wanted.
+    trees : Trees or None
+        How likely an end is a match point.
     """
 
     orders: tuple[Order, ...]
     ladder: tuple[Rung, ...]
     whole: float
+    trees: Trees | None = None
+
+    @property
+    def all_tests(self) -> float:
+        """Tests per event of finding all match points."""
+        most = max(rung.found for rung in self.ladder)
+        return min(rung.tests for rung in self.ladder if rung.found == most)
 
     def best(self, rate: float, most: float) -> tuple[Rung, float]:
         """How many tests an end is best given, and which share of the match points is found so.
@@ -77,21 +101,22 @@ class SearchCost:
         Examples
         --------
         >>> cost = SearchCost((), (Rung(4, 2.0, 0.6), Rung(64, 10.0, 1.0)), 20.0)
-        >>> cost.best(20.0, 100.0), cost.best(2.0, 100.0)
-        ((Rung(most=64, tests=10.0, found=1.0), 1.0), (Rung(most=4, tests=2.0, found=0.6), 0.6))
+        >>> [(rung.most, share) for rung, share in (cost.best(20.0, 100.0), cost.best(2.0, 100.0))]
+        [(64, 1.0), (4, 0.6)]
         """
         rungs = [rung for rung in self.ladder if rung.most <= most]
         found = [(min(rate / max(rung.tests, 1e-9), 1.0) * rung.found, rung) for rung in rungs]
         share, rung = max(found, default=(0.0, self.ladder[0]))
         return rung, share
 
-    def searches(self, automaton: RegisterAutomaton, most: int, *, is_whole: bool) -> Searches:
-        """What an engine searches; ``is_whole``, ``most``: see ``Searches``."""
-        return Searches(paths(automaton), self.orders, is_whole, most)
+    def searches(self, automaton: RegisterAutomaton, rung: Rung, *, is_whole: bool) -> Searches:
+        """What an engine searches, with as many tests for an end as a rung says; ``is_whole``: see ``Searches``."""
+        return Searches(paths(automaton), self.orders, is_whole, rung.most, self.trees, rung.least)
 
     def as_json(self) -> dict[str, Any]:
         """It as plain data."""
-        return {"orders": self.orders, "ladder": self.ladder, "whole": self.whole}
+        trees = None if self.trees is None else self.trees.to_json()
+        return {"orders": self.orders, "ladder": self.ladder, "whole": self.whole, "trees": trees}
 
     @classmethod
     def from_json(cls, saved: dict[str, Any], automaton: RegisterAutomaton) -> Self:
@@ -104,11 +129,14 @@ class SearchCost:
         """
         orders, ladder = tuple(map(tuple, saved["orders"])), tuple(Rung(*rung) for rung in saved["ladder"])
         finite("search", saved["whole"], *(number for rung in ladder for number in rung))
-        check("search", good=bool(ladder) and saved["whole"] >= 0 and min(map(min, ladder)) >= 0)
+        check("search", good=bool(ladder) and saved["whole"] >= 0 and min(min(rung[:3]) for rung in ladder) >= 0)
         check("search", good=all(type(rung.most) is int and rung.found <= 1 for rung in ladder))
+        trees = None if saved["trees"] is None else Trees.from_json(saved["trees"])
         known = _paths(automaton)
         check("search", good=bool(known) and fit(orders, known))
-        return cls(orders, ladder, float(saved["whole"]))
+        known_inputs = {GAP, *(to_text(value.value) for path in known for value in path.values())}
+        check("search", good=trees is None or known_inputs >= set(trees.inputs[1:]))
+        return cls(orders, ladder, float(saved["whole"]), trees)
 
 
 def _paths(automaton: RegisterAutomaton) -> tuple[Path, ...]:
@@ -126,12 +154,12 @@ def learn_search(plan: Plan, past: Past, usual: float) -> SearchCost | None:
     plan : Plan
     past : Past
     usual : float
-        Run-steps per event of the exact run: orders that cost more are not looked at any further.
+        Run-steps per event of the exact run: orders that cost many times as much are not looked at any further.
 
     Returns
     -------
     SearchCost or None
-        None: match points of the query cannot be found so, or it costs more than the exact run.
+        None: match points of the query cannot be found so, or it costs far more than the exact run.
 
     Complexity: a run over the end of the past for each order, given up once it costs more than the best one so far.
     """
@@ -140,7 +168,7 @@ def learn_search(plan: Plan, past: Past, usual: float) -> SearchCost | None:
     if not known or not len(past):
         return None
     trial = _Trial(plan, past)
-    most, chosen = max(usual * trial.events, LEAST_TESTS), list[Order]()
+    most, chosen = max(MOST_TIMES * usual * trial.events, LEAST_TESTS), list[Order]()
     for path in known:
         best, fewest = None, most
         for order in _orders(path, max(MOST_TRIES // len(known), LEAST_TRIES)):
@@ -154,7 +182,8 @@ def learn_search(plan: Plan, past: Past, usual: float) -> SearchCost | None:
     some, whole = (trial.run(searches, len(known) * most) for searches in ways)
     if some.tests == math.inf:
         return None
-    return SearchCost(tuple(chosen), some.ladder(trial.events), whole.tests / trial.events)
+    ladder, trees = trial.ladder(some)
+    return SearchCost(tuple(chosen), ladder, whole.tests / trial.events, trees)
 
 
 def _orders(path: Path, most: int) -> list[Order]:
@@ -168,21 +197,33 @@ def _orders(path: Path, most: int) -> list[Order]:
 
 
 class _Tried(NamedTuple):
-    """What came of a try: tests (infinity: more than were allowed), those of each end, and which end a match."""
+    """What came of a try: tests (infinity: more than were allowed), those of each end, and which end a match.
+
+    ``inputs``: of each end what trees may look at, one row after the other.
+    """
 
     tests: float
     spent: Ints
     found: Bools
+    inputs: Floats
 
-    def ladder(self, events: int) -> tuple[Rung, ...]:
-        """What comes of each number of tests that an end is given."""
-        spent, all_found = self.spent, max(int(self.found.sum()), 1)
-        rungs = []
+    def rungs(self, events: float, least: float, is_searched: Bools) -> Iterator[Rung]:
+        """What comes of each number of tests that an end is given, of those that are searched."""
+        spent, all_found = self.spent[is_searched], max(int(self.found.sum()), 1)
+        found = self.found[is_searched]
         for power in range(int(spent.max(initial=1)).bit_length() + 1):
-            most = 1 << power
-            tests = float(np.minimum(spent, most).sum()) / events
-            rungs.append(Rung(most, tests, int(self.found[spent < most].sum()) / all_found))
-        return (*rungs, Rung(WITHOUT_LIMIT, float(spent.sum()) / events, 1.0))
+            tests = float(np.minimum(spent, 1 << power).sum()) / events
+            yield Rung(1 << power, tests, int(found[spent < 1 << power].sum()) / all_found, least)
+        yield Rung(WITHOUT_LIMIT, float(spent.sum()) / events, int(found.sum()) / all_found, least)
+
+
+def _useful(rungs: Iterable[Rung]) -> tuple[Rung, ...]:
+    """Those of which no other finds as much with no more tests, for each end and in all; that of all tests is last."""
+    found: list[Rung] = []
+    for one in sorted(set(rungs), key=lambda rung: (rung.tests, -rung.found, rung.most)):
+        if one.found > 0 and not any(other.found >= one.found and other.most <= one.most for other in found):
+            found.append(one)
+    return tuple(found) or (Rung(WITHOUT_LIMIT, 0.0, 0.0),)
 
 
 class _Trial:
@@ -190,6 +231,8 @@ class _Trial:
 
     def __init__(self, plan: Plan, past: Past) -> None:
         self._plan, self._past = plan, past
+        self._names: list[str] = []
+        self._has_times = False
         self._batches = list(past.batches(max(len(past) - MOST_EVENTS, past.cut()[0])))
         self.events = sum(map(len, self._batches))
 
@@ -206,9 +249,32 @@ class _Trial:
             for _ in matcher.run(batch):
                 pass
             if load.arena.untested:
-                return _Tried(math.inf, NO_WORDS, NO_WORDS > 0)
-        spent, found = (np.concatenate([NO_WORDS, *parts]) for parts in zip(*load.seen, strict=True))
-        return _Tried(matcher.progress.steps, spent, found > 0)
+                return _Tried(math.inf, NO_WORDS, NO_WORDS > 0, np.zeros((0, 0)))
+        self._names, self._has_times = load.names, matcher.pipeline.is_time
+        parts = [*zip(*load.seen, strict=True)] or [(NO_WORDS,), (NO_WORDS,), (np.zeros((0, 2)),)]
+        spent, found, inputs = (np.concatenate(some) for some in parts)
+        return _Tried(matcher.progress.steps, spent, found > 0, inputs)
+
+    def ladder(self, tried: _Tried) -> tuple[tuple[Rung, ...], Trees | None]:
+        """What comes of it to search some of the ends, and to give them some tests; and what tells which ends.
+
+        What is likely a match point is learned from the first part of the ends, and judged on the rest.
+        """
+        every = np.ones(len(tried.spent), np.bool_)
+        plain = tuple(tried.rungs(self.events, ANY_SCORE, every))
+        cut = int(LEARNED_FROM * len(tried.spent))
+        inputs, nothing = [*tried.inputs.T], np.zeros(cut, np.int64)
+        names, day = ["tick", *self._names], DAY if self._has_times else 0
+        trees = fit_trees(names, [column[:cut] for column in inputs], day, nothing, tried.found[:cut])
+        rest = _Tried(tried.tests, tried.spent[cut:], tried.found[cut:], tried.inputs[cut:])
+        if trees is None or not rest.found.any():
+            return _useful(plain), None
+        scores = trees.values([column[cut:] for column in inputs])
+        events, rungs = self.events * (1 - LEARNED_FROM), list(plain)
+        for share in SEARCHED:
+            least = float(np.quantile(scores, 1 - share))
+            rungs += rest.rungs(events, least, scores >= least)
+        return _useful(rungs), trees
 
 
 class _Noting(FixedLoad):
@@ -219,11 +285,19 @@ class _Noting(FixedLoad):
     def __init__(self, searches: Searches) -> None:
         super().__init__(Shedding(None, Allowance(rate=0.0)))
         self.searches = searches
-        self.seen: list[tuple[Ints, Ints]] = []
+        self.seen: list[tuple[Ints, Ints, Floats]] = []
+        self.names: list[str] = []
 
     def note_hits(self, events: RunEvents, hits: Hits) -> None:
         """Note the tests of each end, and whether a match ends there."""
         found = np.zeros(len(events.row), np.int64)
         found[hits.event] = 1
-        is_end = self.engine.spent >= 0
-        self.seen.append((self.engine.spent[is_end], found[is_end]))
+        columns, is_end = self.engine.columns, np.flatnonzero(self.engine.spent >= 0)
+        known = end_inputs(self.engine.searches.paths, columns)
+        self.names = [GAP, *known]
+        inputs = [events.tick[is_end].astype(np.float64), self.engine.gaps[is_end].astype(np.float64)]
+        for one in known.values():
+            words = events.columns[columns.place(one)][is_end]
+            is_null = words == NULL
+            inputs.append(words.view(np.float64) if columns.kind(one) == "float" else np.where(is_null, np.nan, words))
+        self.seen.append((self.engine.spent[is_end], found[is_end], np.stack(inputs, axis=1)))

@@ -27,6 +27,8 @@ from acep_approx.ranges import COUNT, TICK, Range, check, check_arrays, finite
 
 AHEAD = 256
 """Events that are granted for at once when a stream begins, before anything could be saved up."""
+PLENTY = 1024
+"""Where so many events' worth of tests is saved up, ends are searched that are less likely match points, too."""
 FIRST_ROOM = 1 << 12
 """Events that there is room for at first."""
 PLAIN = ("tick", "place", "slot", "cls", "id")
@@ -46,6 +48,8 @@ class EndSearch(Runs):
     ----------
     spent : int64 array
         Tests of each event of the last batch; -1: no match can end with it; -2 and less: none was left for the rest.
+    gaps : int64 array
+        Of each end how long ago the newest event came that its search would begin with.
     tests : int
         All tests of the last batch.
     """
@@ -56,11 +60,12 @@ class EndSearch(Runs):
         self._search = np.zeros(kernel.WORK, np.int64)
         self._search[kernel.LAST_UNSEARCHED] = NEVER
         self.kept = self._room(FIRST_ROOM)
-        self.spent, self.tests = NO_WORDS, 0
-        self._ahead = np.zeros(1)
+        self.spent = self.gaps = NO_WORDS
+        self.tests = 0
+        self._real = np.zeros(3)
 
     def _tables_for(self, columns: EventColumns) -> RunTables:
-        self.search_tables = SearchTables(self.searches.paths, self.searches.orders, columns)
+        self.search_tables = SearchTables(self.searches.paths, self.searches.orders, columns, self.searches.trees)
         tables = super()._tables_for(columns)
         readers = tables.scalars.readers
         for value, letters in self.search_tables.readers.items():
@@ -203,7 +208,8 @@ class EndSearch(Runs):
         )  # fmt: skip
         work[kernel.IS_WHOLE], work[kernel.LINKS_KEPT] = self.searches.is_whole, self.keeps_lineage
         work[kernel.IS_APART] = self.automaton.is_simultaneous
-        self.spent, code = np.empty(len(events.row), np.int64), self._code._replace(ranks=self.columns.texts.ranks)
+        self.spent, self.gaps = np.empty((2, len(events.row)), np.int64)
+        code = self._code._replace(ranks=self.columns.texts.ranks)
         status = -1
         while status != kernel.DONE:
             work[kernel.LEFT] = WITHOUT_LIMIT
@@ -212,7 +218,7 @@ class EndSearch(Runs):
                 arena = arena._replace(stands_for=np.zeros(len(events.row)))
             status = kernel.search_batch(
                 control, self.search_tables.searches, code, self.kept, self.kept.words.view(np.float64), self._frame,
-                self._at_work, batch, work, self._hits, self.links, arena, self.spent, self._ahead,
+                self._at_work, batch, work, self._hits, self.links, arena, self.spent, self.gaps, self._real,
             )  # fmt: skip
             if work[kernel.PASSED]:
                 self._make_room(layout.TOO_LARGE, floors)
@@ -235,9 +241,11 @@ class EndSearch(Runs):
         """Say what an end is worth; at the beginning grant for the first events."""
         has_begun, self._search[kernel.HAS_BEGUN] = bool(self._search[kernel.HAS_BEGUN]), 1
         self._search[kernel.MOST] = self.searches.most
+        self._real[kernel.LEAST_SCORE] = self.searches.least
+        self._real[kernel.PLENTY] = max(PLENTY * shedding.rate, 1.0)
         ahead = min(AHEAD * shedding.rate, shedding.allowance.most)
         if not has_begun and 0 < ahead < WITHOUT_LIMIT:
-            self._ahead[0] = ahead
+            self._real[kernel.AHEAD] = ahead
             shedding.tokens += ahead
             shedding.granted += ahead
 
@@ -275,18 +283,18 @@ class EndSearch(Runs):
         floor = floors[kept["slot"]] if len(floors) > 1 else floors[0]
         wanted = kept["tick"] >= floor
         held = {f"kept_{name}": column[..., wanted].ravel() for name, column in kept.items()}
-        return super().arrays(floors) | held | {"search": self._search, "ahead": self._ahead.view(np.int64)}
+        return super().arrays(floors) | held | {"search": self._search, "real": self._real.view(np.int64)}
 
     def restore(self, header: dict[str, Any], arrays: dict[str, Ints], classes: list[int]) -> None:
         """Take over a state; see ``Runs.restore``."""
         if "search" not in arrays:  # of a run that only follows runs
             super().restore(header, arrays, classes)
             return
-        check_arrays(arrays, {"search": Range(kernel.WORK), "ahead": Range(1)})
+        check_arrays(arrays, {"search": Range(kernel.WORK), "real": Range(3)})
         kept = {name: arrays.pop(f"kept_{name}") for name in (*PLAIN, "words")}
         self._search[:] = arrays.pop("search")
-        self._ahead = arrays.pop("ahead").view(np.float64).copy()
-        finite("ahead", float(self._ahead[0]))
+        self._real = arrays.pop("real").view(np.float64).copy()
+        finite("real", float(self._real[kernel.AHEAD]))
         super().restore(header, arrays, classes)
         events, columns = kept["tick"].size, len(self.columns.expressions)
         ranges = {name: Range(events, -TICK, TICK) for name in ("tick", "place")} | {"id": Range(events, 0, COUNT)}

@@ -9,6 +9,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import islice, permutations
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,8 +20,12 @@ from acep_approx.engines.runs.event_columns import EventColumns, Kind
 from acep_approx.engines.runs.programs import COMPARISONS, MAX_TEMPORARIES, Lowering, Operand, Scalars
 from acep_approx.kernels.runs import end_search as kernel
 from acep_approx.kernels.runs import layout, records, vm
+from acep_approx.query.printer import to_text
 from acep_approx.query.shape import MIRRORED
 from acep_approx.query.syntax import Binary, Expression
+
+if TYPE_CHECKING:  # a run that is exact loads nothing of histories
+    from history.trees import Trees
 
 Order = tuple[int, ...]
 """The positions of a path but the last, as they are searched."""
@@ -37,6 +42,7 @@ def fit(orders: Sequence[Order], paths: Sequence[Path]) -> bool:
     return len(orders) == len(paths) and [sorted(order) for order in orders] == known
 
 
+MOST_INPUTS = 12
 PASSED = {"=": 0.03, "!=": 0.9}
 """About which share of the events passes a comparison; of all other conditions a third does."""
 MOST_RANKED = 5040
@@ -90,12 +96,36 @@ class Searches:
         do.
     most : int
         Tests that one end is worth inside a budget: more are made only if enough is saved up.
+    trees : Trees, optional
+        How likely an end is a match point, by what ``end_inputs`` has.
+    least : float
+        Inside a budget an end that scores less by the trees is searched only if much is saved up.
     """
 
     paths: tuple[Path, ...]
     orders: tuple[Order, ...]
     is_whole: bool = True
     most: int = WITHOUT_LIMIT
+    trees: Trees | None = None
+    least: float = -math.inf
+
+
+DAY = 86_400_000_000
+"""Ticks, where they are times."""
+GAP = "ago"
+"""The input that says how long ago the newest event came that a search would begin with."""
+
+
+def end_inputs(paths: Sequence[Path], columns: EventColumns) -> dict[str, Expression]:
+    """The numbers that all events have which can end a match, by their texts: what is read of them in any case."""
+    found: dict[str, Expression] = {}
+    lasts = {path.letters[-1] for path in paths}
+    for path in paths:
+        for value in path.values():
+            letters = {one.letters[at.position] for one in paths for at in one.values() if at.value == value.value}
+            if value.position == len(path) - 1 and lasts <= letters and columns.kind(value.value) in ORDERED:
+                found[to_text(value.value)] = value.value
+    return dict(list(found.items())[:MOST_INPUTS])
 
 
 @dataclass(frozen=True)
@@ -190,6 +220,8 @@ class SearchTables:
         One for each.
     columns : EventColumns
         Of the schema of the events; gets the values that are asked for.
+    trees : Trees, optional
+        Which ends are likely match points.
 
     Attributes
     ----------
@@ -198,8 +230,10 @@ class SearchTables:
         The letters, as bits, of the events that the value of an expression is read of.
     """
 
-    def __init__(self, paths: Sequence[Path], orders: Sequence[Order], columns: EventColumns) -> None:
-        self.paths, self.columns = tuple(paths), columns
+    def __init__(
+        self, paths: Sequence[Path], orders: Sequence[Order], columns: EventColumns, trees: Trees | None = None
+    ) -> None:
+        self.paths, self.columns, self._trees = tuple(paths), columns, trees
         self._values = _Values(columns)
         self._chains, self._jumps, self._entries = _Rows(), _Rows(), _Rows()
         self._columns, self._frame, self._copies, self._guards = _Words(), _Words(), _Words(), _Words()
@@ -369,7 +403,25 @@ class SearchTables:
             ends=self._of_classes(classes, [path.letters[-1] for path in self.paths]),
             members=self._of_classes(classes, self._chain_letters),
             enters=self._of_classes(classes, self._entry_letters),
+            **self._scores(),
         )
+
+    def _scores(self) -> dict[str, Any]:
+        """The trees as the kernel evaluates them."""
+        trees, none = self._trees, np.zeros(0, np.int64)
+        if trees is None:
+            return {"looks": none, "nodes": none, "leaves": np.zeros(0)}
+        known = end_inputs(self.paths, self.columns)
+        looks = [kernel.OF_DAY, trees.day]
+        for name in trees.inputs[1:]:
+            look = [kernel.OF_GAP, 0]
+            if name != GAP:
+                look = [self.columns.place(known[name]), int(self.columns.kind(known[name]) == "float")]
+            looks += look
+        following = dict(zip(trees.roots, [*trees.roots[1:], -1], strict=True))
+        nodes = [[node.input, node.left, node.right, following.get(at, -1)] for at, node in enumerate(trees.nodes)]
+        leaves = np.array([node.number for node in trees.nodes])
+        return {"looks": np.array(looks), "nodes": np.array(nodes, np.int64).ravel(), "leaves": leaves}
 
     @staticmethod
     def _of_classes(classes: Sequence[int], letters: Sequence[int]) -> Ints:

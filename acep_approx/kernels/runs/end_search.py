@@ -19,7 +19,7 @@ from acep_approx.jit.marks import apart, called, inline
 from acep_approx.kernels.runs import layout as at
 from acep_approx.kernels.runs.pools import NEVER, hash_word
 from acep_approx.kernels.runs.records import Arena, Batch, Pools, Program
-from acep_approx.kernels.runs.scores import GRANTED, MOST_LEFT, MOST_TOKENS, RATE, TOKENS
+from acep_approx.kernels.runs.scores import GRANTED, MOST_LEFT, MOST_TOKENS, NO_NUMBER, RATE, TOKENS
 from acep_approx.kernels.runs.vm import NULL, run_program
 
 PATH_POSITIONS, PATH_ERRORS, PATH_FINAL, PATH_DEPTHS, PATH_ARCS, PATH_COPIES, PATH_COPIED = range(7)
@@ -45,6 +45,12 @@ DEPTH = 13
 entered (an entry of an event that is bound, or ``BY_LETTER``, ``BY_VALUE``); (begin, number of) values in the frame by
 which, or the position of that event; the nearest positions behind and before it that are bound (-1: none); (begin,
 number of) copies, checks and guards."""
+LOOK, OF_DAY, OF_GAP = 2, -1, -2
+"""Words of what trees look at: a column of the event, or its time of day, or how long ago the first event came that its
+search would test; then whether that is a floating point number, or the ticks of a day."""
+NODE = 4
+"""Words of a node: what is looked at (-1: it is a leaf), the nodes to the left and to the right, where its tree goes on
+(behind its root, to the next root; else -1); beside it the number that is compared, or the leaf's."""
 BY_LETTER, BY_VALUE = -1, -2
 CHECK_KIND, CHECK_FLAGS, CHECK_LEFT, CHECK_RIGHT, CHECK_JUMP = range(5)
 CHECK = 5
@@ -71,7 +77,8 @@ class Search(NamedTuple):
     """What is searched for: see the words above; ``columns`` and ``values`` are what several of them begin in.
 
     ``ends``, ``members`` and ``enters`` say per class of events which paths end with it, which chains it is in, and
-    which entries it makes.
+    which entries it makes. ``nodes`` and ``leaves`` are of the trees that say how likely an end is a match point, and
+    ``looks`` says what they look at (``LOOK``).
     """
 
     paths: Ints
@@ -88,6 +95,9 @@ class Search(NamedTuple):
     ends: Ints
     members: Ints
     enters: Ints
+    looks: Ints
+    nodes: Ints
+    leaves: Floats
 
 
 class Kept(NamedTuple):
@@ -127,6 +137,10 @@ class Frame(NamedTuple):
 DONE, FULL_OF_HITS, FULL_OF_EVENTS = range(3)
 LEFT, IS_WHOLE, LINKS_KEPT, PASSED, MOST, HAS_BEGUN, KEEPS_ONLY, IS_APART, ENDED, SEARCHED, LAST_UNSEARCHED = range(11)
 WORK = 11
+AHEAD, LEAST_SCORE, PLENTY = range(3)
+"""Numbers of a call: tests that were granted ahead of their events; the least score of an end that is searched, unless
+so many tests are left.
+"""
 """Words of a call: tests that may still be made; whether the match with the latest start is wanted, or any; whether
 links are written; whether a whole number passed 64 bits; how many tests one end is worth, whatever is left; whether a
 stream has begun; whether events are kept and no end is searched; whether events of one place cannot follow one another;
@@ -498,27 +512,71 @@ def ends_any(search: Search, kind: int) -> bool:
 
 
 @inline
-def grant(shedding: Arena, number: int, work: Ints, ahead: Floats) -> None:
+def grant(shedding: Arena, number: int, work: Ints, real: Floats) -> None:
     """Grant what an event stands for, unless that was granted ahead; and say how many tests its search may take."""
     floats = shedding.floats
     granted = floats[RATE] * shedding.stands_for[number]
-    before = min(granted, ahead[0])
-    ahead[0] -= before
+    before = min(granted, real[AHEAD])
+    real[AHEAD] -= before
     floats[GRANTED] += granted - before
     floats[TOKENS] = min(floats[TOKENS] + granted - before, floats[MOST_TOKENS])
     left = min(max(floats[TOKENS], 0.0), MOST_LEFT)
     work[LEFT] = min(int(left), max(work[MOST], int(left * PART_OF_LEFT)))
 
 
+@inline
+def gap_of(search: Search, kept: Kept, frame: Pools, at_work: Frame, end: int) -> int:
+    """How long ago the newest event came that a search of an end would begin with; of several paths the latest."""
+    paths, gap = len(search.paths) // PATH, -NEVER
+    for path in range(paths):
+        p = path * PATH
+        if search.ends[kept.cls[end] * paths + path] and search.paths[p + PATH_POSITIONS] > 1:
+            at_work.bound[search.paths[p + PATH_POSITIONS] - 1] = end
+            bind(search, kept, frame, search.paths[p + PATH_COPIES], search.paths[p + PATH_COPIED], end)
+            first = entered(search, kept, frame, at_work.bound, search.paths[p + PATH_DEPTHS] * DEPTH)
+            if first >= 0:
+                gap = min(gap, kept.tick[end] - kept.tick[first])
+    return int(gap)
+
+
+@inline
+def looked_at(search: Search, kept: Kept, floats: Floats, event: int, gap: int, what: int) -> float:
+    """What a node looks at."""
+    column, kind = search.looks[what * LOOK], search.looks[what * LOOK + 1]
+    if column == OF_DAY:
+        return float(kept.tick[event] % kind) / float(kind) if kind > 0 else 0.0
+    if column == OF_GAP:
+        return float(gap)
+    at_ = column * len(kept.tick) + event
+    if kind:
+        return floats[at_] if floats[at_] == floats[at_] else NO_NUMBER
+    return float(kept.words[at_]) if kept.words[at_] != NULL else NO_NUMBER
+
+
+@called
+def score_of_end(search: Search, kept: Kept, floats: Floats, event: int, gap: int) -> float:
+    """How likely an end is a match point, as the trees say: on a scale of logarithms."""
+    root, score = 0, 0.0
+    while root >= 0:
+        node, following = root, search.nodes[root * NODE + 3]
+        while search.nodes[node * NODE] >= 0:
+            value = looked_at(search, kept, floats, event, gap, search.nodes[node * NODE])
+            side = 1 if value <= search.leaves[node] else 2
+            node = search.nodes[node * NODE + side]
+        score += search.leaves[node]
+        root = following
+    return score
+
+
 @kernel
 def search_batch(
     control: Ints, search: Search, program: Program, kept: Kept, floats: Floats, frame: Pools, at_work: Frame,
-    batch: Batch, work: Ints, hits: Ints, links: Ints, shedding: Arena | None, spent: Ints, ahead: Floats,
+    batch: Batch, work: Ints, hits: Ints, links: Ints, shedding: Arena | None, spent: Ints, gaps: Ints, real: Floats,
 ) -> int:  # fmt: skip
     """Keep the events of a batch, and search those that can end a match.
 
     ``spent`` takes the tests of each event: -1 where no match can end, -2 and less where none was left for the rest;
-    ``ahead`` has how many were granted before their events.
+    ``gaps`` takes how long ago the first event came that is tested for each end; ``real``: see ``LEAST_SCORE``.
     Returns ``DONE``, or what there is no more room for: then it is called again.
     """
     for number in range(control[at.EVENT], len(batch.slot)):
@@ -533,11 +591,15 @@ def search_batch(
         kept.used[0] += 1
         keep_event(search, kept, floats, event)
         if shedding is not None:
-            grant(shedding, number, work, ahead)
+            grant(shedding, number, work, real)
         spent[number] = -1
         if work[KEEPS_ONLY] or not ends_any(search, batch.cls[number]):
             continue
         left = work[LEFT]
+        gaps[number] = gap_of(search, kept, frame, at_work, event)
+        if shedding is not None and len(search.nodes) > 0 and shedding.floats[TOKENS] < real[PLENTY]:
+            if score_of_end(search, kept, floats, event, gaps[number]) < real[LEAST_SCORE]:
+                left, work[LEFT] = 0, 0
         if left > 0:
             search_end(
                 control, search, program, kept, frame, at_work, event, number, batch.low[number], work, hits, links
