@@ -36,8 +36,8 @@ from history.trees import Trees, fit_trees
 
 MOST_TRIES, LEAST_TRIES = 120, 6
 """Orders that are tried, of all paths together, and of each at least: all of a path of up to six events."""
-MOST_EVENTS = 1 << 16
-"""Events, at the end of the past, that they are tried on."""
+MOST_EVENTS, MORE_EVENTS = 1 << 16, 1 << 18
+"""Events, at the end of the past, that they are tried on; and those on which it is seen what the best ones take."""
 ANY_SCORE = -1e300
 LEARNED_FROM = 0.6
 """Share of the ends from which it is learned which of them are likely match points; the others judge it."""
@@ -167,7 +167,7 @@ def learn_search(plan: Plan, past: Past, usual: float) -> SearchCost | None:
     known = _paths(plan.registers)
     if not known or not len(past):
         return None
-    trial = _Trial(plan, past)
+    trial = _Trial(plan, past, MOST_EVENTS)
     most, chosen = max(MOST_TIMES * usual * trial.events, LEAST_TESTS), list[Order]()
     for path in known:
         best, fewest = None, most
@@ -179,7 +179,9 @@ def learn_search(plan: Plan, past: Past, usual: float) -> SearchCost | None:
             return None
         chosen.append(best)
     ways = [Searches(known, tuple(chosen), is_whole) for is_whole in (False, True)]
-    some, whole = (trial.run(searches, len(known) * most) for searches in ways)
+    most *= len(known) * MORE_EVENTS / MOST_EVENTS
+    trial = _Trial(plan, past, MORE_EVENTS)
+    some, whole = (trial.run(searches, most) for searches in ways)
     if some.tests == math.inf:
         return None
     ladder, trees = trial.ladder(some)
@@ -214,7 +216,8 @@ class _Tried(NamedTuple):
         for power in range(int(spent.max(initial=1)).bit_length() + 1):
             tests = float(np.minimum(spent, 1 << power).sum()) / events
             yield Rung(1 << power, tests, int(found[spent < 1 << power].sum()) / all_found, least)
-        yield Rung(WITHOUT_LIMIT, float(spent.sum()) / events, int(found.sum()) / all_found, least)
+        whole = int(found.sum()) / all_found if len(found) < len(self.found) else 1.0  # though there were none
+        yield Rung(WITHOUT_LIMIT, float(spent.sum()) / events, whole, least)
 
 
 def _useful(rungs: Iterable[Rung]) -> tuple[Rung, ...]:
@@ -229,11 +232,11 @@ def _useful(rungs: Iterable[Rung]) -> tuple[Rung, ...]:
 class _Trial:
     """The end of a past, on which searches are tried."""
 
-    def __init__(self, plan: Plan, past: Past) -> None:
+    def __init__(self, plan: Plan, past: Past, events: int) -> None:
         self._plan, self._past = plan, past
         self._names: list[str] = []
         self._has_times = False
-        self._batches = list(past.batches(max(len(past) - MOST_EVENTS, past.cut()[0])))
+        self._batches = list(past.batches(max(len(past) - events, past.cut()[0])))
         self.events = sum(map(len, self._batches))
 
     def run(self, searches: Searches, most: float) -> _Tried:
