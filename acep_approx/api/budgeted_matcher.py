@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import time
+from collections import deque
 from typing import TYPE_CHECKING, Any, Self
 
+import numpy as np
 import pyarrow as pa
 
 from acep_approx.api.matcher import Matcher
@@ -19,6 +21,10 @@ from acep_approx.shedding.shedder import shedder
 if TYPE_CHECKING:
     from acep_approx.planning.planner import Plan
     from acep_approx.training.history_graph import HistoryGraph
+
+
+FEW, PUSHES = 100, 4096
+"""Pushes without which nothing is said of how long they take, and the latest ones that it is said of."""
 
 
 class BudgetedMatcher(Matcher, BudgetedRun):
@@ -43,6 +49,7 @@ class BudgetedMatcher(Matcher, BudgetedRun):
         load.check(plan)
         self.load = load
         self.shedder = shedder(plan, load)
+        self._took: deque[float] = deque(maxlen=PUSHES)
         super().__init__(plan, shedding=self.shedder, **options)
 
     def push(self, events: Any) -> pa.Table:
@@ -51,8 +58,13 @@ class BudgetedMatcher(Matcher, BudgetedRun):
         found = super().push(events)
         if self.shedder is not None:
             self.shedder.forget()
-        self.seconds += time.perf_counter() - begun
+        self._took.append(time.perf_counter() - begun)
+        self.seconds += self._took[-1]
         return found
+
+    def _push_p99(self) -> float | None:
+        """How long a push took at most, in 99 of 100 cases, of the latest ones; None where there were few."""
+        return float(np.quantile(self._took, 0.99)) if len(self._took) >= FEW else None
 
     def finish(self, *, ended: bool = True) -> pa.Table:
         """The stream has ended: the matches that were waiting for the end of their window; see ``Matcher``."""

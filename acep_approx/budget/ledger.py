@@ -446,6 +446,11 @@ class RunRecord(SpentRecord):
         How long that would take, by what events and run-steps took here; None where this run does not tell.
     audit_work : int, optional
         Run-steps that the audit took; None where they are not told apart.
+    ends, unsearched : int
+        Events that can end a match, where match points were searched for backwards, and those of them of which the
+        budget left it open.
+    push_p99 : float, optional
+        How long a push took at most, in 99 of 100 cases, in seconds; of the latest ones of a stream that is pushed.
     """
 
     query: str
@@ -472,6 +477,9 @@ class RunRecord(SpentRecord):
     past_work: float | None = None
     exact_seconds: float | None = None
     audit_work: int | None = None
+    ends: int = 0
+    unsearched: int = 0
+    push_p99: float | None = None
 
     def __repr__(self) -> str:
         work = f"{self.work:,} of {self.allowed:,} run-steps, {self.shed_runs:,} runs shed"

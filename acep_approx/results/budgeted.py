@@ -264,6 +264,10 @@ class BudgetedRun:
         """The estimated recall; None where there was no audit."""
         return self.shedder.recall() if self.shedder is not None else None
 
+    def _push_p99(self) -> float | None:
+        """How long a push takes at most, in 99 of 100 cases; None where nothing is pushed."""
+        return None
+
     def _left_out(self) -> dict[str, int]:
         """Events that were not matched, by their names in ``RunRecord``."""
         return {"without_key": self.progress.without_key}
@@ -303,6 +307,9 @@ class BudgetedRun:
             past_work=done.load.steps_per_event if done and done.exact_work is not None else None,
             exact_seconds=done.exact_seconds() if done and self.pipeline else None,
             audit_work=done.audit_work if done else None,
+            ends=done.ways.ends if done and done.ways else 0,
+            unsearched=done.ways.unsearched if done and done.ways else 0,
+            push_p99=self._push_p99(),
             **self._left_out(),
         )
 

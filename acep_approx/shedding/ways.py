@@ -57,6 +57,8 @@ class Ways:
         Whether ends are searched; else runs are followed.
     gets_ready : bool
         Whether the other way sees the events, too, so that it can take over.
+    ends, unsearched : int
+        Events that can end a match since the stream began, and those of which the budget left it open.
     """
 
     how: Searches
@@ -73,6 +75,8 @@ class Ways:
     _looked_at: int | None = None
     _granted: float = 0.0
     _seen: list[int] = field(default_factory=lambda: [0, 0, 0])
+    ends: int = 0
+    unsearched: int = 0
 
     @classmethod
     def of(cls, load: Load, plan: Plan) -> Self | None:
@@ -103,6 +107,7 @@ class Ways:
     def note(self, ends: int, searched: int, tests: int) -> None:
         """So many events came that can end a match; so many of them were searched to the end, with so many tests."""
         self._seen = [one + more for one, more in zip(self._seen, (ends, searched, tests), strict=True)]
+        self.ends, self.unsearched = self.ends + ends, self.unsearched + ends - searched
 
     def look(self, tick: int, window: int, granted: float) -> None:
         """Look, after so many events, whether the other way should take over.
@@ -156,6 +161,7 @@ class Ways:
             "ticks": [self._ready_at, self._rest_until, self._rest],
             "looked": self._looked_at,
             "seen": [self._granted, *self._seen],
+            "ends": [self.ends, self.unsearched],
         }
 
     def restore(self, saved: dict[str, Any] | None) -> None:
@@ -169,3 +175,4 @@ class Ways:
         self._looked_at = None if saved["looked"] is None else number_in("ways", saved["looked"], -TICK, TICK)
         finite("ways", *saved["seen"])
         self._granted, *self._seen = saved["seen"]
+        self.ends, self.unsearched = (number_in("ways", number, 0, FAR) for number in saved["ends"])

@@ -116,16 +116,26 @@ def summary(record: RunRecord) -> list[str]:
     for state, reasons in sorted(by_state.items(), key=lambda item: (-item[1].total(), item[0])):
         ranked = sorted(reasons.items(), key=lambda item: (-item[1], item[0]))
         lines.append(f"  {state}: " + ", ".join(f"{runs:,} {reason}" for reason, runs in ranked))
+    if record.ends:
+        lines.append(searched_words(record))
     lines.append(f"estimated recall: {recall_words(record.recall)}")
     if record.audit_work is not None and record.learning is None:  # of a run that learns it is its exploration
         share = f", {percent(record.audit_work / record.work)} of the work" if record.work else ""
         lines.append(f"audit: {record.audit_work:,} run-steps{share}")
     if record.learning is not None:
         lines += [f"{name}: {fact}" for name, fact in learning_facts(record, record.learning)]
+    if record.push_p99 is not None:
+        lines.append(f"a push took {1000 * record.push_p99:,.3g} ms at most, 99 times of 100")
     left_out = (("late", record.late), ("malformed", record.malformed), ("without key", record.without_key))
     if any(number for _, number in left_out):
         lines.append("events not matched: " + ", ".join(f"{number:,} {name}" for name, number in left_out if number))
     return lines
+
+
+def searched_words(record: RunRecord) -> str:
+    """What was searched backwards, and what the budget left open."""
+    ends = counted(record.ends, "possible end") + " of matches"
+    return f"searched backwards: {ends}, {record.unsearched:,} of them left open by the budget"
 
 
 def recall_words(estimate: RecallEstimate | None) -> str:

@@ -24,7 +24,7 @@ from acep_approx.pages.budget.charts import (
     shed_bars,
     words,
 )
-from acep_approx.pages.budget.lines import basis_words, learning_facts, need_words, recall_words, spent
+from acep_approx.pages.budget.lines import basis_words, learning_facts, need_words, recall_words, searched_words, spent
 from acep_approx.pages.code import code
 from acep_approx.pages.drawing import (
     MOST_PIECES,
@@ -181,6 +181,8 @@ def load_section(record: SpentRecord) -> Iterator[str]:
 
 
 def _shed(record: RunRecord) -> Iterator[str]:
+    if record.ends:
+        yield f"<p>{searched_words(record).capitalize()}.</p>"
     yield from shed_section(record.shed, "state", "the state that they were in")
 
 
