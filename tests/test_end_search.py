@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import json
 from itertools import permutations, product
 from random import Random
+from typing import Any
 
 import pyarrow as pa
 import pytest
 
-from acep_approx import QueryError, compile_query
+from acep_approx import HistoryGraph, QueryError, compile_query
 from acep_approx.automaton.paths import NoPathsError, paths
 from acep_approx.engines.runs.searches import Searches
 from acep_approx.events.stream import EventBatch
 from acep_approx.matching.execution import Execution
 from acep_approx.matching.outputs.kinds import BARE
+from acep_approx.training.searching import SearchCost
 from tests.cases import cases
 from tests.naive import expected_matches, match_points
 from tests.numbered_worlds import numbered_world
@@ -171,3 +174,53 @@ def test_rows_may_begin_anew_with_each_batch() -> None:
                 found += part["end"].to_pylist()
             first += len(piece)
         assert found == expected
+
+
+@pytest.mark.parametrize("text", LONG[:3])
+@pytest.mark.parametrize("rate", [0.2, 2.0, 30.0])
+def test_inside_a_budget(text: str, rate: float) -> None:
+    """What is found is true, no more tests are made than were granted, and more is found for more."""
+    dice = Random(11)
+    rows = [
+        {"ts": ts // 3, "type": dice.choice("ABC"), "s": dice.choice("pqr"), "x": dice.randrange(9),
+         "y": dice.choice((0.5, 3.25, -2.0))} for ts in range(4000)
+    ]  # fmt: skip
+    table, query = pa.Table.from_pylist(rows), compile_query(text, engine="runs")
+    exact = set(forward(query, table)["row"].to_pylist())
+    found = []
+    for most in (rate, 50 * rate):
+        load = load_of(some_orders(paths_of(query), Random(1), is_whole=False), rate=most)
+        matcher = Execution(query.plan, output=BARE, shedding=load)
+        matcher.bind(table.schema)
+        rows_found = []
+        for batch in batches_of(query, table)[1]:
+            for part in matcher.run(batch):
+                rows_found += part["row"].to_pylist()
+        assert set(rows_found) <= exact
+        assert matcher.progress.steps <= load.arena.granted
+        assert load.arena.untested > 0 or len(rows_found) == len(exact)
+        found.append(len(rows_found))
+    assert found[0] <= found[1]
+
+
+def test_what_was_learned_is_kept_with_the_history(tmp_path) -> None:
+    """Orders, what they take, and the trees; what cannot be that is refused."""
+    dice, query = Random(5), compile_query("PATTERN SEQ(A a, B b, A c) WHERE b.x > a.x AND c.y = a.y WITHIN 60")
+    kinds = {"type": "AB", "x": range(9), "y": range(99)}
+    rows = [{"ts": ts, **{name: dice.choice(some) for name, some in kinds.items()}} for ts in range(12_000)]
+    known = HistoryGraph(query).fit(rows)
+    assert known.search_ is not None
+    assert known.search_.trees is not None
+    known.save(tmp_path / "known")
+    assert HistoryGraph.load(tmp_path / "known", query).search_ == known.search_
+    registers = query.plan.registers
+    assert registers is not None
+    good = json.loads(json.dumps(known.search_.as_json()))
+    assert SearchCost.from_json(good, registers) == known.search_
+    wrong: list[dict[str, Any]] = [
+        {"orders": [[0, 0]]}, {"orders": []}, {"ladder": []}, {"whole": -1.0}, {"ladder": [[4, -1.0, 0.5, 0.0]]},
+        {"ladder": [[4.5, 1.0, 0.5, 0.0]]}, {"trees": good["trees"] | {"inputs": ["tick", "nobody"]}}, {"whole": None},
+    ]  # fmt: skip
+    for change in wrong:
+        with pytest.raises((ValueError, TypeError, LookupError)):
+            SearchCost.from_json(good | change, registers)

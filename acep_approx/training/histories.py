@@ -221,6 +221,7 @@ def digest(known: HistoryGraph) -> str:
     Complexity: O(history).
     """
     numbers = (known.events_, known.points_, known.steps_per_event_, known.overlap_, known.prices_, known.work_)
+    numbers += (known.search_,) if known.search_ is not None else ()
     found = sha256(repr((known.fingerprint(known.window), *numbers)).encode())
     for part in (known.graph_.counts, known.learned_):
         columns = () if part is None else (getattr(part, column.name) for column in fields(part))
