@@ -153,3 +153,21 @@ def test_exact_points_change_over_where_it_takes_less(monkeypatch: pytest.Monkey
         first += size
         matcher = Matcher.from_state(query.plan, matcher.state_bytes())
     assert pa.concat_tables(parts).equals(expected)
+
+
+def test_a_search_that_takes_too_much_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It could take any number of tests: a try may take no more than runs do, and these answer meanwhile."""
+    monkeypatch.setattr(exact_ways, "LEAST_STEPS", 2.0)
+    monkeypatch.setattr(exact_ways, "TRIED_EVENTS", 256)
+    dice = Random(2)
+    table = pa.Table.from_pylist([{"ts": ts, "type": "A", "x": dice.randrange(1000)} for ts in range(6000)])
+    text = "PATTERN SEQ(A a, A b, A c, A d) WHERE b.x > a.x AND c.x > b.x AND d.x > a.x + 998 WITHIN 200"
+    query = compile_query(text, engine="runs")
+    whole, plain = Matcher(query.plan, output="points"), Matcher(query.plan, output="points")
+    plain.may_search = False
+    assert whole.push(table).equals(plain.push(table))
+    assert whole.pipeline is not None
+    assert isinstance(whole.pipeline.engine, ExactSearch)
+    assert whole.pipeline.engine.doing == exact_ways.FOLLOWS
+    assert whole.pipeline.engine._rest > exact_ways.FIRST_REST
+    assert whole.progress.steps < 3 * plain.progress.steps

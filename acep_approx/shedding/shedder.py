@@ -538,7 +538,7 @@ class Shedder(Outcome):
     def _end_block(self, tick: int, progress: RunProgress) -> None:
         """Let the law of the exact run's work learn from what was done, or look which way is better."""
         work, arena = self.exact_work, self.arena
-        if self.looks_back and self.ways is not None and self._events % STRETCH == 0:
+        if self.looks_back and self.ways is not None and self._events % STRETCH == 0 and not self.plan.is_count_window:
             self.ways.look(tick, arena.tables.window, arena.granted)
         if work is None or self.has_searched or self._events % block_after(self._events):
             return

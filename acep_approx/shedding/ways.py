@@ -130,7 +130,8 @@ class Ways:
                 self._begin_stretch(tick, granted)
         elif tick - self._looked_at > window:
             if self.searches and self._seen[0] >= LEAST_ENDS and self._is_poor(granted - self._granted):
-                self._rest_until, self._rest = tick + (self._rest + 1) * window, min(2 * self._rest, MOST_REST)
+                self._rest_until = min(tick + (self._rest + 1) * window, FAR - 1)
+                self._rest = min(2 * self._rest, MOST_REST)
                 self._get_ready(tick, window)
             elif not self.searches and self._rest > FIRST_REST and tick > self._rest_until:
                 self._get_ready(tick, window)

@@ -220,8 +220,10 @@ def digest(known: HistoryGraph) -> str:
 
     Complexity: O(history).
     """
+    numbers: tuple[object, ...]
     numbers = (known.events_, known.points_, known.steps_per_event_, known.overlap_, known.prices_, known.work_)
-    numbers += (known.search_,) if known.search_ is not None else ()
+    if known.search_ is not None:  # states of before have none
+        numbers = (*numbers, known.search_)
     found = sha256(repr((known.fingerprint(known.window), *numbers)).encode())
     for part in (known.graph_.counts, known.learned_):
         columns = () if part is None else (getattr(part, column.name) for column in fields(part))

@@ -52,7 +52,14 @@ class EndSearch(Runs):
         Of each end how long ago the newest event came that its search would begin with.
     tests : int
         All tests of the last batch.
+    tries : bool
+        Whether ends are searched to see what that takes, while runs answer.
+    most_tests : int
+        Tests of a batch without a budget, after which ends are left out.
     """
+
+    tries = False
+    most_tests = WITHOUT_LIMIT
 
     def __init__(self, searches: Searches, *args: Any, **options: Any) -> None:
         self.searches = searches
@@ -183,17 +190,18 @@ class EndSearch(Runs):
             is_done = super().advance(events, floors, deadline)
             if not (searches or (gets_ready and is_done)):
                 return is_done
-        hits, at = self.control[[layout.HITS, layout.EVENT]]
+        answered = self.control[[layout.HITS, layout.EVENT]]
         self.control[[layout.EVENT, layout.PHASE]] = 0
-        self.control[layout.HITS] = 0 if searches else hits
-        self._search[kernel.KEEPS_ONLY] = not searches
+        self.control[layout.HITS] *= not searches
+        self._search[kernel.KEEPS_ONLY] = not (searches or self.tries)
         shedding = self.shedding if searches else None
         if shedding is not None:
             self._begin_budget(shedding)
         before, steps = self._search.copy(), int(self.control[layout.DONE_STEPS])
         self._search_batch(events, floors, shedding, grants=not gets_ready)
         self.tests = int(self.control[layout.DONE_STEPS]) - steps
-        self.control[layout.EVENT] = at if not searches else self.control[layout.EVENT]
+        if not searches:
+            self.control[[layout.HITS, layout.EVENT]] = answered
         if shedding is not None:
             self._note(shedding, before)
             shedding.decided = events.row[self.spent >= 0]
@@ -210,9 +218,8 @@ class EndSearch(Runs):
         work[kernel.IS_APART] = self.automaton.is_simultaneous
         self.spent, self.gaps = np.empty((2, len(events.row)), np.int64)
         code = self._code._replace(ranks=self.columns.texts.ranks)
-        status = -1
+        status, work[kernel.LEFT] = -1, self.most_tests
         while status != kernel.DONE:
-            work[kernel.LEFT] = WITHOUT_LIMIT
             arena = None if shedding is None else shedding.record(len(events.row), self.store.pace)
             if arena is not None and not grants:
                 arena = arena._replace(stands_for=np.zeros(len(events.row)))

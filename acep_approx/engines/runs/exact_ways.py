@@ -17,7 +17,8 @@ from acep_approx.arrays import Ints
 from acep_approx.automaton.paths import Path
 from acep_approx.engines.batches import RunEvents
 from acep_approx.engines.runs.end_search import EndSearch
-from acep_approx.engines.runs.searches import Order, Searches, SearchTables, fit, ranked_orders
+from acep_approx.engines.runs.searches import WITHOUT_LIMIT, Order, Searches, SearchTables, fit, ranked_orders
+from acep_approx.kernels.runs import end_search as kernel
 from acep_approx.kernels.runs import layout
 from acep_approx.ranges import check, finite, number_in
 
@@ -48,6 +49,7 @@ class ExactSearch(EndSearch):
     def __init__(self, paths: tuple[Path, ...], *args: Any, **options: Any) -> None:
         self.doing, self._until, self._rest = FOLLOWS, 0, FIRST_REST
         self._seen = np.zeros(3)  # events, run-steps, tests since it was looked last
+        self._is_cut = False  # whether ends were left out in a try
         self._usual = 0.0  # run-steps per event where searching began
         self._to_try: list[tuple[Order, ...]] = []
         first = tuple(tuple(range(len(path) - 1)) for path in paths)
@@ -60,15 +62,18 @@ class ExactSearch(EndSearch):
 
     @property
     def _ways(self) -> tuple[bool, bool]:
-        return self.doing in (TRIES, SEARCHES, LEAVES), self.doing in (GETS_READY, TRIES, LEAVES)
+        return self.doing in (SEARCHES, LEAVES), self.doing in (GETS_READY, TRIES, LEAVES)
 
     def advance(self, events: RunEvents, floors: Ints, deadline: float | None = None) -> bool:
         """Run a batch in the way that is taken now, and look whether to take another one; see ``Runs.advance``."""
-        before = int(self.control[layout.DONE_STEPS])
+        before, self.tries = int(self.control[layout.DONE_STEPS]), self.doing == TRIES
+        self.most_tests = WITHOUT_LIMIT
+        if self.tries:  # a search may take any number of them
+            self.most_tests = int(max(self._usual, LEAST_STEPS) * len(events.row))
         is_done = super().advance(events, floors, deadline)
         if is_done and len(events.row):
             done = int(self.control[layout.DONE_STEPS]) - before
-            tests = self.tests
+            tests, self._is_cut = self.tests, self.tries and bool(self._search[kernel.LEFT] <= 0)
             self._seen += len(events.row), done - tests, tests
             self._look(int(events.tick.max()))
         return is_done
@@ -77,13 +82,14 @@ class ExactSearch(EndSearch):
         events, steps, tests = self._seen.tolist()
         if self.doing == FOLLOWS and events >= TRIED_EVENTS and tick > self._until:
             if steps >= LEAST_STEPS * events:
+                self._usual = steps / events
                 self._do(GETS_READY, tick + self.window)
             self._seen[:] = 0
         elif self.doing == GETS_READY and tick > self._until:
             self._to_try = self._promising()
             self._try_next(tick)
-        elif self.doing == TRIES and (events >= TRIED_EVENTS or TEST_PRICE * tests > max(steps, TRIED_EVENTS)):
-            if TEST_PRICE * tests < steps:
+        elif self.doing == TRIES and (events >= TRIED_EVENTS or self._is_cut):
+            if TEST_PRICE * tests < steps and not self._is_cut:
                 self._usual = steps / events
                 self._do(SEARCHES)
             else:
@@ -100,7 +106,7 @@ class ExactSearch(EndSearch):
         self._seen[:] = 0
 
     def _give_up(self, tick: int) -> None:
-        self._do(FOLLOWS, tick + self._rest * self.window)
+        self._do(FOLLOWS, min(tick + self._rest * self.window, FAR - 1))
         self._rest = min(4 * self._rest, MOST_REST)
 
     # --- state ----------------------------------------------------------------------------------------------

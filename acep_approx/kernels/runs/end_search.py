@@ -576,7 +576,8 @@ def search_batch(
     """Keep the events of a batch, and search those that can end a match.
 
     ``spent`` takes the tests of each event: -1 where no match can end, -2 and less where none was left for the rest;
-    ``gaps`` takes how long ago the first event came that is tested for each end; ``real``: see ``LEAST_SCORE``.
+    inside a budget ``gaps`` takes how long ago the first event came that is tested for each end; ``real``: see
+    ``LEAST_SCORE``.
     Returns ``DONE``, or what there is no more room for: then it is called again.
     """
     for number in range(control[at.EVENT], len(batch.slot)):
@@ -596,10 +597,11 @@ def search_batch(
         if work[KEEPS_ONLY] or not ends_any(search, batch.cls[number]):
             continue
         left = work[LEFT]
-        gaps[number] = gap_of(search, kept, frame, at_work, event)
-        if shedding is not None and len(search.nodes) > 0 and shedding.floats[TOKENS] < real[PLENTY]:
-            if score_of_end(search, kept, floats, event, gaps[number]) < real[LEAST_SCORE]:
-                left, work[LEFT] = 0, 0
+        if shedding is not None:
+            gaps[number] = gap_of(search, kept, frame, at_work, event)
+            if len(search.nodes) > 0 and shedding.floats[TOKENS] < real[PLENTY]:
+                if score_of_end(search, kept, floats, event, gaps[number]) < real[LEAST_SCORE]:
+                    left, work[LEFT] = 0, 0
         if left > 0:
             search_end(
                 control, search, program, kept, frame, at_work, event, number, batch.low[number], work, hits, links
