@@ -1,4 +1,4 @@
-"""What looking back costs: learned from the past, order by order, for each path of a query.
+"""What searching backwards costs: learned from the past, order by order, for each path of a query.
 
 Source: ours. The order of joins decides; which one is cheap is found by trying all of them, as what is rare, and what
 a threshold leaves, depends on the stream.

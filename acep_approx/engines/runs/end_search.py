@@ -1,4 +1,4 @@
-"""Looking back in the place of following runs: the engine that keeps events and searches those that can end a match.
+"""Searching backwards in the place of following runs: the engine keeps events, and searches what can end a match.
 
 It finds match points, and one match for each. See ``kernels.runs.end_search`` and ``docs/how-it-works/look-back.md``.
 """

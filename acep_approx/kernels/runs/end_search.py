@@ -1,4 +1,4 @@
-"""Looking back: whether a match ends at an event is searched for in the events of the window that are kept.
+"""Searching backwards: whether a match ends at an event is looked for in the events of the window that are kept.
 
 Events are kept as they came. Each points to the one before it in its chains: the events of its key with a letter, or
 those of them that have the same values, too, which later conditions ask for. Of some chains it points as well to the
@@ -476,8 +476,8 @@ def write_hit(control: Ints, search: Search, path: int, number: int, start: int,
 def search_end(
     control: Ints, search: Search, program: Program, kept: Kept, frame: Pools, at_work: Frame, end: int, number: int,
     low: int, work: Ints, hits: Ints, links: Ints,
-) -> bool:  # fmt: skip
-    """Search for a match that an event ends, and write one down with the fewest errors; returns whether it is there."""
+) -> None:  # fmt: skip
+    """Search for a match that an event ends, and write one down that has the fewest errors."""
     paths, chosen, best = len(search.paths) // PATH, -1, low - 1
     for path in range(paths):
         if not search.ends[kept.cls[end] * paths + path]:
@@ -498,7 +498,6 @@ def search_end(
         control[at.HITS] += 1
         if work[LINKS_KEPT]:
             control[at.LINKS] += search.paths[chosen * PATH + PATH_POSITIONS]
-    return chosen >= 0
 
 
 @inline
