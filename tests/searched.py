@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from acep_approx import Query
-from acep_approx.automaton.paths import NoPathsError, Path, paths
+from acep_approx.automaton.paths import Path
 from acep_approx.engines.runs.end_search import EndSearch
 from acep_approx.engines.runs.load_shedder import FixedLoad
 from acep_approx.engines.runs.searches import Searches
@@ -19,16 +19,6 @@ from acep_approx.events.source import open_source
 from acep_approx.events.stream import EventBatch, read_events
 from acep_approx.matching.execution import Execution
 from acep_approx.matching.outputs.kinds import BARE
-
-
-def paths_of(query: Query) -> tuple[Path, ...]:
-    """The paths of a query; none where it cannot be searched backwards."""
-    registers = query.plan.registers
-    assert registers is not None
-    try:
-        return paths(registers)
-    except NoPathsError:
-        return ()
 
 
 def some_orders(known: Iterable[Path], random: Random, *, is_whole: bool = True) -> Searches:

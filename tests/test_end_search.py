@@ -21,7 +21,7 @@ from tests.cases import cases
 from tests.naive import expected_matches, match_points
 from tests.numbered_worlds import numbered_world
 from tests.rich_worlds import RichWorld
-from tests.searched import batches_of, forward, load_of, paths_of, points, some_orders
+from tests.searched import batches_of, forward, load_of, points, some_orders
 from tests.smaller_worlds import holds_for
 
 
@@ -31,7 +31,7 @@ def agrees_backwards(world: RichWorld, seed: int) -> bool:
         query = compile_query(world.text, engine="runs")
     except QueryError:
         return False
-    known = paths_of(query)
+    known = query.plan.paths
     if not known:
         return False
     dice, table = Random(seed), world.table()
@@ -68,7 +68,7 @@ def searched_or_not(world: RichWorld, seed: int) -> None:
 
 def _searchable(number: int) -> bool:
     try:
-        return bool(paths_of(compile_query(numbered_world(number).text, engine="runs")))
+        return bool(compile_query(numbered_world(number).text, engine="runs").plan.paths)
     except QueryError:
         return False
 
@@ -99,7 +99,7 @@ def test_exhaustively(pattern: str) -> None:
             query = compile_query(f"PATTERN {pattern} WHERE {where} WITHIN {window} ERRORS {errors}", engine="runs")
         except QueryError:
             continue
-        known = paths_of(query)
+        known = query.plan.paths
         if not known:
             continue
         expected = forward(query, table)
@@ -153,7 +153,7 @@ def test_long_streams(text: str) -> None:
     expected = forward(query, table)
     assert expected.num_rows > 100
     for _ in range(3):
-        assert points(query, table, some_orders(paths_of(query), dice), dice).equals(expected)
+        assert points(query, table, some_orders(query.plan.paths, dice), dice).equals(expected)
 
 
 def test_rows_may_begin_anew_with_each_batch() -> None:
@@ -165,7 +165,7 @@ def test_rows_may_begin_anew_with_each_batch() -> None:
     table = pa.Table.from_pylist(rows)
     expected, (batch,) = forward(query, table)["end"].to_pylist(), batches_of(query, table)[1]
     for orders in permutations(range(3)):
-        load, found, first = load_of(Searches(paths_of(query), (orders,))), [], 0
+        load, found, first = load_of(Searches(query.plan.paths, (orders,))), [], 0
         matcher = Execution(query.plan, output=BARE, shedding=load)
         matcher.bind(table.schema)
         while first < len(batch):
@@ -189,7 +189,7 @@ def test_inside_a_budget(text: str, rate: float) -> None:
     exact = set(forward(query, table)["row"].to_pylist())
     found = []
     for most in (rate, 50 * rate):
-        load = load_of(some_orders(paths_of(query), Random(1), is_whole=False), rate=most)
+        load = load_of(some_orders(query.plan.paths, Random(1), is_whole=False), rate=most)
         matcher = Execution(query.plan, output=BARE, shedding=load)
         matcher.bind(table.schema)
         rows_found = []
@@ -213,14 +213,12 @@ def test_what_was_learned_is_kept_with_the_history(tmp_path) -> None:
     assert known.search_.trees is not None
     known.save(tmp_path / "known")
     assert HistoryGraph.load(tmp_path / "known", query).search_ == known.search_
-    registers = query.plan.registers
-    assert registers is not None
     good = json.loads(json.dumps(known.search_.as_json()))
-    assert SearchCost.from_json(good, registers) == known.search_
+    assert SearchCost.from_json(good, query.plan.paths) == known.search_
     wrong: list[dict[str, Any]] = [
         {"orders": [[0, 0]]}, {"orders": []}, {"ladder": []}, {"whole": -1.0}, {"ladder": [[4, -1.0, 0.5, 0.0]]},
         {"ladder": [[4.5, 1.0, 0.5, 0.0]]}, {"trees": good["trees"] | {"inputs": ["tick", "nobody"]}}, {"whole": None},
     ]  # fmt: skip
     for change in wrong:
         with pytest.raises((ValueError, TypeError, LookupError)):
-            SearchCost.from_json(good | change, registers)
+            SearchCost.from_json(good | change, query.plan.paths)

@@ -19,7 +19,7 @@ from acep_approx.shedding.load import Load
 from acep_approx.shedding.shedder import Shedder
 from tests.cases import cases
 from tests.one_reading import learned
-from tests.searched import batches_of, forward, load_of, paths_of, some_orders
+from tests.searched import batches_of, forward, load_of, some_orders
 
 QUERY = "PATTERN SEQ(A a, B b, A c) WHERE [g] AND b.x > a.x AND c.y = a.y WITHIN 60"
 
@@ -36,7 +36,7 @@ def stream(events: int, seed: int, *, rises_at: float = 1.0, times: int = 30) ->
 
 @dataclass
 class Turning:
-    """Changes over again and again: each time the other way gets ready for more than a window."""
+    """A run changes over many times; each time the other way gets ready for more than a window."""
 
     turns: Random
     window: int
@@ -62,7 +62,7 @@ def test_nothing_is_lost_however_often_it_turns(text: str) -> None:
     for seed in range(cases(40, 6)):
         dice, table = Random(seed), stream(3000, seed)
         expected, turning = forward(query, table), Turning(dice, 60)
-        load = load_of(some_orders(paths_of(query), dice))
+        load = load_of(some_orders(query.plan.paths, dice))
         load.ways = turning
         matcher, found, turned = Execution(query.plan, output=BARE, shedding=load), [], set()
         matcher.bind(table.schema)

@@ -87,7 +87,7 @@ class ExactAudit:
             self.ends.runs = None
 
     def note_decided(self, rows: Ints) -> None:
-        """Of these rows the run knows whether they are match points."""
+        """Note rows of which the run knows whether they are match points."""
         self._decided.append(rows)
 
     @property

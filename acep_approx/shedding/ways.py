@@ -96,7 +96,7 @@ class Ways:
             rate = granted * (1 - as_points.audit_share)
             rung, found = cost.best(rate, as_points.most_saved)
             pays = 0 < found >= known.prices_.recall(as_points.share_of_listing)
-        searches = cost.searches(plan.registers, rung, is_whole=cost.whole < WHOLE_PAYS * rate)
+        searches = cost.searches(plan.paths, rung, is_whole=cost.whole < WHOLE_PAYS * rate)
         return cls(searches, cost, known.prices_, as_points.ratio, full, found, pays)
 
     @property

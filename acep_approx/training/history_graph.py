@@ -104,7 +104,7 @@ class HistoryGraph:
         How the run-steps of exact runs follow from the events; None where it was learned by an earlier version.
     search_ : SearchCost or None
         What it costs to search backwards for match points, and in which order; None where that cannot be done, or
-        costs more than the exact run, or the history was learned by an earlier version.
+        costs more than four times the exact run, or the history was learned by an earlier version.
     events_, points_ : int
         Events and match points seen.
     learned_ : rl.Values or None
@@ -489,7 +489,7 @@ class HistoryGraph:
         if "work" in notes:  # versions of before have none
             self.work_ = ExactWork.from_json(notes["work"], len(automaton.places))
         if "search" in notes:  # neither have they, nor histories of queries that cannot be searched so
-            self.search_ = SearchCost.from_json(notes["search"], automaton)
+            self.search_ = SearchCost.from_json(notes["search"], self.plan.paths)
         if "promises" in notes:  # versions of before have none
             self.promises_ = Promises.from_json(notes["promises"])
 

@@ -15,8 +15,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from acep_approx.arrays import Bools, Floats, Ints
-from acep_approx.automaton.paths import NoPathsError, Path, paths
-from acep_approx.automaton.registers import RegisterAutomaton
+from acep_approx.automaton.paths import Path
 from acep_approx.engines.batches import RunEvents
 from acep_approx.engines.engine import NO_WORDS
 from acep_approx.engines.runs.end_search import EndSearch
@@ -44,7 +43,7 @@ LEARNED_FROM = 0.6
 SEARCHED = (0.5, 0.35, 0.25, 0.17, 0.12, 0.08, 0.05, 0.03, 0.02)
 """Shares of the ends that are searched, those that are most likely."""
 MOST_TIMES = 4.0
-"""Orders that take more than so many times the run-steps of the exact run are not looked at any further."""
+"""An order is given up once it takes this many times the run-steps of the exact run."""
 LEAST_TESTS = 1 << 16
 """Tests after which a try is given up at the earliest: an order that costs so few is as good as any."""
 
@@ -70,7 +69,7 @@ class SearchCost:
     orders : tuple of tuple of int
         Per path the positions but the last, in the order in which they are searched.
     ladder : tuple of Rung
-        By how many tests an end is given, where any match of it will do; the last one: as many as it takes.
+        What each limit of tests per end finds, where any match of an end will do; the cheapest first.
     whole : float
         Tests per event where the match with the latest start is wanted.
     trees : Trees or None
@@ -109,9 +108,9 @@ class SearchCost:
         share, rung = max(found, default=(0.0, self.ladder[0]))
         return rung, share
 
-    def searches(self, automaton: RegisterAutomaton, rung: Rung, *, is_whole: bool) -> Searches:
+    def searches(self, known: tuple[Path, ...], rung: Rung, *, is_whole: bool) -> Searches:
         """What an engine searches, with as many tests for an end as a rung says; ``is_whole``: see ``Searches``."""
-        return Searches(paths(automaton), self.orders, is_whole, rung.most, self.trees, rung.least)
+        return Searches(known, self.orders, is_whole, rung.most, self.trees, rung.least)
 
     def as_json(self) -> dict[str, Any]:
         """It as plain data."""
@@ -119,8 +118,8 @@ class SearchCost:
         return {"orders": self.orders, "ladder": self.ladder, "whole": self.whole, "trees": trees}
 
     @classmethod
-    def from_json(cls, saved: dict[str, Any], automaton: RegisterAutomaton) -> Self:
-        """What ``as_json`` gave, of a query.
+    def from_json(cls, saved: dict[str, Any], known: tuple[Path, ...]) -> Self:
+        """What ``as_json`` gave, of a query with these paths.
 
         Raises
         ------
@@ -132,18 +131,10 @@ class SearchCost:
         check("search", good=bool(ladder) and saved["whole"] >= 0 and min(min(rung[:3]) for rung in ladder) >= 0)
         check("search", good=all(type(rung.most) is int and rung.found <= 1 for rung in ladder))
         trees = None if saved["trees"] is None else Trees.from_json(saved["trees"])
-        known = _paths(automaton)
         check("search", good=bool(known) and fit(orders, known))
         known_inputs = {GAP, *(to_text(value.value) for path in known for value in path.values())}
         check("search", good=trees is None or known_inputs >= set(trees.inputs[1:]))
         return cls(orders, ladder, float(saved["whole"]), trees)
-
-
-def _paths(automaton: RegisterAutomaton) -> tuple[Path, ...]:
-    try:
-        return paths(automaton)
-    except NoPathsError:
-        return ()
 
 
 def learn_search(plan: Plan, past: Past, usual: float) -> SearchCost | None:
@@ -163,8 +154,7 @@ def learn_search(plan: Plan, past: Past, usual: float) -> SearchCost | None:
 
     Complexity: a run over the end of the past for each order, given up once it costs more than the best one so far.
     """
-    assert plan.registers is not None
-    known = _paths(plan.registers)
+    known = plan.paths
     if not known or not len(past):
         return None
     trial = _Trial(plan, past, MOST_EVENTS)
@@ -221,7 +211,7 @@ class _Tried(NamedTuple):
 
 
 def _useful(rungs: Iterable[Rung]) -> tuple[Rung, ...]:
-    """Those of which no other finds as much with no more tests, for each end and in all; that of all tests is last."""
+    """Drop each rung for which another finds as much with no more tests, per end and in all; the cheapest is first."""
     found: list[Rung] = []
     for one in sorted(set(rungs), key=lambda rung: (rung.tests, -rung.found, rung.most)):
         if one.found > 0 and not any(other.found >= one.found and other.most <= one.most for other in found):

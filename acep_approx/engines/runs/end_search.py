@@ -32,7 +32,7 @@ PLENTY = 1024
 FIRST_ROOM = 1 << 12
 """Events that there is room for at first."""
 PLAIN = ("tick", "place", "slot", "cls", "id")
-"""Columns of the events that are kept, beside their values."""
+"""What is kept of each event, beside its values: its columns in ``Kept``."""
 
 
 class EndSearch(Runs):

@@ -154,7 +154,7 @@ class ExactSearch(EndSearch):
         self._do(TRIES)
 
     def _search_by(self, orders: tuple[Order, ...]) -> None:
-        """Search in these orders from now on; no event is kept then."""
+        """Forget all kept events, and search in these orders from now on."""
         self.searches = Searches(self.searches.paths, orders)
         self.search_tables = SearchTables(self.searches.paths, orders, self.columns)
         self.search_tables.set_classes(self.tables.classes or (0,))

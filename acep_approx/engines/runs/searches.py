@@ -219,7 +219,7 @@ class SearchTables:
     orders : sequence of Order
         One for each.
     columns : EventColumns
-        Of the schema of the events; gets the values that are asked for.
+        Columns of the events; the values that the paths ask for are added to them.
     trees : Trees, optional
         Which ends are likely match points.
 
@@ -425,7 +425,7 @@ class SearchTables:
 
     @staticmethod
     def _of_classes(classes: Sequence[int], letters: Sequence[int]) -> Ints:
-        """Per class and letter whether it holds."""
+        """Tell for each class, letter by letter, whether its events pass the letter."""
         return np.array([mask >> letter & 1 for mask in classes for letter in letters], np.int64)
 
     def _check(self, test: _Test, jump: int) -> list[int]:

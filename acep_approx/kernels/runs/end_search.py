@@ -126,7 +126,11 @@ class Kept(NamedTuple):
 
 
 class Frame(NamedTuple):
-    """A search at work: ``bound``: the event at each position; ``at``: the event that each depth has come to."""
+    """A search at work: what is bound, and how far it has come.
+
+    ``bound``: the event at each position; ``best``: the same of the best match so far; ``at``: the event that each
+    depth has come to; ``mask``: scratch words of the programs of checks.
+    """
 
     bound: Ints
     best: Ints
@@ -137,14 +141,13 @@ class Frame(NamedTuple):
 DONE, FULL_OF_HITS, FULL_OF_EVENTS = range(3)
 LEFT, IS_WHOLE, LINKS_KEPT, PASSED, MOST, HAS_BEGUN, KEEPS_ONLY, IS_APART, ENDED, SEARCHED, LAST_UNSEARCHED = range(11)
 WORK = 11
-AHEAD, LEAST_SCORE, PLENTY = range(3)
-"""Numbers of a call: tests that were granted ahead of their events; the least score of an end that is searched, unless
-so many tests are left.
-"""
 """Words of a call: tests that may still be made; whether the match with the latest start is wanted, or any; whether
 links are written; whether a whole number passed 64 bits; how many tests one end is worth, whatever is left; whether a
 stream has begun; whether events are kept and no end is searched; whether events of one place cannot follow one another;
 events that can end a match, those that were searched to the end, and the tick of the last one that was not."""
+AHEAD, LEAST_SCORE, PLENTY = range(3)
+"""Numbers of a call: tests that were granted ahead of their events; the least score of an end that is searched, unless
+so many tests are left."""
 PART_OF_LEFT = 0.25
 """An end may take so much of what is left, if that is more."""
 LOWEST = -(2**63) + 1
@@ -316,7 +319,7 @@ def program_holds(program: Program, frame: Pools, check_at: int, mask: Ints, wor
 
 @inline
 def failed_check(search: Search, program: Program, frame: Pools, depth: int, mask: Ints, work: Ints) -> int:
-    """The first check of a depth that the event at its position does not pass; -1: it passes all."""
+    """Find the first check of a depth that its event fails; -1 where the event passes all checks."""
     first = search.depths[depth + DEPTH_CHECKS]
     for number in range(first, first + search.depths[depth + DEPTH_CHECKED]):
         check = number * CHECK
