@@ -24,8 +24,10 @@ from acep_approx.ranges import check, finite, number_in
 
 LEAST_STEPS = 24.0
 """Run-steps per event below which nothing else is tried: to keep events, and to try, costs about as much."""
-TRIED_EVENTS = 2048
+TRIED_EVENTS = 1024
 """Events on which both are done; and as many are run at once as long as it may change over."""
+MOST_AT_ONCE = 1 << 15
+"""Most events that are run at once, where it was looked often and nothing else was worth a try."""
 TEST_PRICE = 4.0
 """What a test of a search costs, in run-steps of pools that are large (measured: docs/how-it-works/look-back.md)."""
 MOST_ORDERS = 3
@@ -49,6 +51,7 @@ class ExactSearch(EndSearch):
     def __init__(self, paths: tuple[Path, ...], *args: Any, **options: Any) -> None:
         self.doing, self._until, self._rest = FOLLOWS, 0, FIRST_REST
         self._seen = np.zeros(3)  # events, run-steps, tests since it was looked last
+        self._at_once = TRIED_EVENTS
         self._is_cut = False  # whether ends were left out in a try
         self._usual = 0.0  # run-steps per event where searching began
         self._to_try: list[tuple[Order, ...]] = []
@@ -58,7 +61,7 @@ class ExactSearch(EndSearch):
     @property
     def most_events(self) -> int:
         """Events that may be run before it is looked again."""
-        return TRIED_EVENTS if self.doing in (GETS_READY, TRIES) else 4 * TRIED_EVENTS
+        return TRIED_EVENTS if self.doing in (GETS_READY, TRIES) else self._at_once
 
     @property
     def _ways(self) -> tuple[bool, bool]:
@@ -80,6 +83,8 @@ class ExactSearch(EndSearch):
 
     def _look(self, tick: int) -> None:
         events, steps, tests = self._seen.tolist()
+        if steps < LEAST_STEPS * events or self.doing == SEARCHES:
+            self._at_once = min(self._at_once + self._at_once // 4, MOST_AT_ONCE)
         if self.doing == FOLLOWS and events >= TRIED_EVENTS and tick > self._until:
             if steps >= LEAST_STEPS * events:
                 self._usual = steps / events

@@ -58,7 +58,7 @@ from acep_approx.kernels.runs.scores import (
     note,
     refuse,
 )
-from acep_approx.kernels.runs.vm import NULL
+from acep_approx.kernels.runs.vm import BLOCK, NULL
 from acep_approx.kernels.runs.weighing import needed_score, note_agreed, note_kept, score_of
 
 EQUAL, LOW_INT, HIGH_INT, LOW_FLOAT, HIGH_FLOAT = range(5)
@@ -80,28 +80,114 @@ def front_of(program: Program, table: Ints, pool: int, fields: int) -> Front:
 
 
 @inline
+def is_as_good(pools: Pools, how: int, one: int, other: int) -> bool:
+    """Whether the register at ``one`` stands in no way where that at ``other`` does not."""
+    v, z = pools.words[one], pools.words[other]
+    if how == LOW_INT:
+        good = (v <= z) & (v != NULL)
+    elif how == HIGH_INT:
+        good = (v >= z) & (z != NULL)  # NULL can become better than any value, by an aggregate that skips it
+    elif how == LOW_FLOAT:
+        good = pools.floats[one] <= pools.floats[other]
+    elif how == HIGH_FLOAT:
+        good = pools.floats[one] >= pools.floats[other]
+    else:
+        good = False
+    return bool(good | (v == z))
+
+
+@inline
 def dominates(program: Program, pools: Pools, front: Front, one: int, other: int) -> bool:
     """Whether run ``one`` can do all that ``other`` can: it started no earlier, and no register stands in its way."""
-    words, floats = pools.words, pools.floats
     base, room = front.base, front.room
-    if words[base + one] < words[base + other]:
+    if pools.words[base + one] < pools.words[base + other]:
         return False
     for f in range(front.fields):
         column = base + (COLUMNS + f) * room
-        how = program.tables[front.directions + f]
-        v, z = words[column + one], words[column + other]
-        if how == LOW_INT:
-            good = v <= z and v != NULL
-        elif how == HIGH_INT:
-            good = v >= z and z != NULL  # NULL can become better than any value, by an aggregate that skips it
-        elif how == LOW_FLOAT:
-            good = floats[column + one] <= floats[column + other]
-        elif how == HIGH_FLOAT:
-            good = floats[column + one] >= floats[column + other]
-        else:
-            good = v == z
-        if not good and v != z:
+        if not is_as_good(pools, program.tables[front.directions + f], column + one, column + other):
             return False
+    return True
+
+
+@inline
+def next_to_agree_in(program: Program, front: Front, f: int) -> int:
+    """The first field from ``f`` on in which a run and those that it dominates agree; where none is, behind all."""
+    while f < front.fields and program.tables[front.directions + f] != EQUAL:
+        f += 1
+    return f
+
+
+@inline
+def that_agree(program: Program, pools: Pools, front: Front, child: int, begin: int, end: int) -> int:
+    """Write down those of at most BLOCK runs that agree with a child where they must; returns how many they are.
+
+    Two fields at once: one alone may have few values.
+    """
+    words, chosen, m = pools.words, program.shape[at.SCRATCH], end - begin
+    first = next_to_agree_in(program, front, 0)
+    if first == front.fields:
+        for q in range(m):
+            words[chosen + q] = begin + q
+        return int(m)
+    second = next_to_agree_in(program, front, first + 1)
+    if second == front.fields:
+        second = first
+    one, other, kept = front.base + (COLUMNS + first) * front.room, front.base + (COLUMNS + second) * front.room, 0
+    v, z = words[one + child], words[other + child]
+    for run in range(begin, end):
+        words[chosen + kept] = run
+        kept += (words[one + run] == v) & (words[other + run] == z)
+    f = next_to_agree_in(program, front, second + 1)
+    while f < front.fields:
+        column, m, kept = front.base + (COLUMNS + f) * front.room, kept, 0
+        v = words[column + child]
+        for q in range(m):
+            run = words[chosen + q]
+            words[chosen + kept] = run
+            kept += words[column + run] == v
+        f = next_to_agree_in(program, front, f + 1)
+    return int(kept)
+
+
+@inline
+def of_those(program: Program, pools: Pools, front: Front, child: int, m: int, dominate: bool) -> int:
+    """Of the ``m`` runs of ``that_agree``, write those behind them that dominate a child, or that it dominates.
+
+    Returns how many they are. It counts on instead of asking: which they are cannot be predicted.
+    """
+    words, source = pools.words, program.shape[at.SCRATCH]
+    chosen, kept, start = source + BLOCK, 0, words[front.base + child]
+    for q in range(m):
+        run = words[source + q]
+        words[chosen + kept] = run
+        began = words[front.base + run]
+        kept += began >= start if dominate else began <= start
+    m = kept
+    for f in range(front.fields):
+        how = program.tables[front.directions + f]
+        if how != EQUAL:
+            column, kept = front.base + (COLUMNS + f) * front.room, 0
+            for q in range(m):
+                run = words[chosen + q]
+                words[chosen + kept] = run
+                one, other = (run, child) if dominate else (child, run)
+                kept += is_as_good(pools, how, column + one, column + other)
+            m = kept
+    return int(m)
+
+
+@inline
+def none_dominates(program: Program, pools: Pools, front: Front, child: int, head: int, end: int) -> bool:
+    """Whether no run ``head .. end - 1`` dominates a child; then those that it dominates begin NEVER from now on."""
+    words = pools.words
+    while end > head:
+        begin = max(end - BLOCK, head)
+        m = that_agree(program, pools, front, child, begin, end)
+        if of_those(program, pools, front, child, m, True) > 0:
+            return False
+        for q in range(of_those(program, pools, front, child, m, False)):
+            words[front.base + words[program.shape[at.SCRATCH] + BLOCK + q]] = NEVER
+        end = begin
     return True
 
 
@@ -113,25 +199,20 @@ def keep_front(program: Program, pools: Pools, pool: int, children: int, runs: i
     other, looking for more that do would cost more than it saves. Those before the head stay where they are: were they
     taken out, the head would pass over live ones.
     """
-    p, end = pool * POOL, children
+    words, p, end = pools.words, pool * POOL, children
     head, front = pools.table[p + HEAD], front_of(program, pools.table, pool, pools.table[p + ALIKE])
     if children - head > LARGE_FRONT:
         return runs
     for child in range(children, runs):
-        kept = head
-        is_needed = True
-        for run in range(head, end):
-            if is_needed and dominates(program, pools, front, run, child):
-                is_needed = False
-            if is_needed and dominates(program, pools, front, child, run):
-                continue
-            copy_run(pools, p, kept, run)
-            kept += 1
-        end = kept
-        if is_needed:
+        if none_dominates(program, pools, front, child, head, end):
             copy_run(pools, p, end, child)
             end += 1
-    return end
+    kept = head
+    for run in range(head, end):
+        if words[front.base + run] != NEVER:
+            copy_run(pools, p, kept, run)
+            kept += 1
+    return int(kept)
 
 
 @inline
