@@ -7,6 +7,7 @@ that they lie in, these are matched instead. Nothing is lent, so the audit never
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -15,15 +16,16 @@ import pyarrow as pa
 from acep_approx.arrays import Ints
 from acep_approx.budget.audit import MOST_LOST, AuditCells, RecallEstimate
 from acep_approx.budget.budget import granted_beside
-from acep_approx.budget.evidence import Evidence, Expected
+from acep_approx.budget.evidence import EndSample, Evidence, Expected
 from acep_approx.engines.batches import RunEvents
 from acep_approx.engines.runs.lost import LostRuns, can_follow
-from acep_approx.engines.runs.shedding import Shedding
+from acep_approx.engines.runs.shedding import OpenEnds, Shedding
 from acep_approx.events.roles import Roles
 from acep_approx.events.stream import EventBatch
 from acep_approx.planning.planner import Plan
 from acep_approx.shedding.exact_cells import ExactCells
 from acep_approx.shedding.exact_ends import ExactEnds, LookBack, ending_letters
+from acep_approx.shedding.searched_ends import SearchedEnds
 
 
 class ExactAudit:
@@ -47,8 +49,10 @@ class ExactAudit:
     Attributes
     ----------
     cells : ExactCells
+    searched : SearchedEnds
+        Of the parts of the stream in which the run searches ends.
     ends : ExactEnds or None
-        None: the query cannot be read backwards.
+        Of the others; None: the query cannot be read backwards.
     """
 
     def __init__(
@@ -62,20 +66,30 @@ class ExactAudit:
     ) -> None:
         assert plan.registers is not None
         self.cells, self.explores = ExactCells(plan, columns, cells, full_work), explores
-        self.ends: ExactEnds | None = None
-        look = LookBack.of(plan, *columns, cells.window)
-        if look is not None:
-            runs = None
-            if arena is not None and can_follow(plan.registers):
-                runs = LostRuns(arena, cells.window, begins=True)
-            self.ends = ExactEnds(look, ending_letters(plan.registers), cells.seed, full_work, runs)
+        self.searched = SearchedEnds(cells.seed)
+        self._cells, self._plan, self._columns, self._full_work, self._arena = cells, plan, columns, full_work, arena
         self._events: RunEvents
         self._found: list[Ints] = []  # rows of the match points of the run in this piece
-        self._decided: list[Ints] = []  # and those of which it knows whether they are some
+
+    @cached_property
+    def ends(self) -> ExactEnds | None:
+        """Made when runs are followed: planning a query that reads backwards takes milliseconds."""
+        look, automaton = LookBack.of(self._plan, *self._columns, self._cells.window), self._plan.registers
+        assert automaton is not None
+        if look is None:
+            return None
+        runs = None
+        if self._arena is not None and can_follow(automaton):
+            runs = LostRuns(self._arena, self._cells.window, begins=True)
+        return ExactEnds(look, ending_letters(automaton), self._cells.seed, self._full_work, runs)
+
+    @property
+    def _ends_made(self) -> ExactEnds | None:
+        return vars(self).get("ends")
 
     def count(self, events: RunEvents) -> None:
         """These events come, that runs are tested with."""
-        self._events, self._found, self._decided = events, [], []
+        self._events, self._found = events, []
 
     def note_found(self, rows: Ints) -> None:
         """The run has found match points at these rows."""
@@ -83,12 +97,9 @@ class ExactAudit:
 
     def forget_runs(self) -> None:
         """From here on nothing says of which ends the runs were lost: each may be open."""
-        if self.ends is not None:
-            self.ends.runs = None
-
-    def note_decided(self, rows: Ints) -> None:
-        """Note rows of which the run knows whether they are match points."""
-        self._decided.append(rows)
+        self._arena = None
+        if self._ends_made is not None:
+            self._ends_made.runs = None
 
     @property
     def tries_ends(self) -> bool:
@@ -96,7 +107,14 @@ class ExactAudit:
         return self.ends is not None and not self.ends.is_dear
 
     def end_piece(
-        self, batch: EventBatch, rate: float, classes: Sequence[int], *, is_relevant: bool, is_certain: bool = False
+        self,
+        batch: EventBatch,
+        rate: float,
+        classes: Sequence[int],
+        *,
+        is_relevant: bool,
+        is_certain: bool = False,
+        searched: OpenEnds | None = None,
     ) -> None:
         """Look at a part of a piece of the stream.
 
@@ -112,21 +130,38 @@ class ExactAudit:
             Whether there were events that runs are tested with.
         is_certain : bool
             Whether the run has found all match points up to here: then there is no end to try.
+        searched : OpenEnds, optional
+            What ends were left open, where the run has searched them.
         """
         granted = granted_beside(rate, len(batch), self.explores)
+        events = self._events if is_relevant and len(self._events.row) else None
+        if searched is not None:
+            self.searched.quota += granted
+            self._end_search(batch, events, classes, searched)
+            return
         if self.tries_ends:
             assert self.ends is not None
             self.ends.quota += granted
             granted = 0.0
-        events = self._events if is_relevant and len(self._events.row) else None
         found = np.concatenate([*self._found, np.zeros(0, np.int64)])
         if self.ends is not None and events is not None:
-            decided = np.concatenate([found, *self._decided])
-            self.ends.add(batch, events, classes, decided, is_certain=is_certain)
+            self.ends.add(batch, events, classes, found, is_certain=is_certain)
             if self.ends.is_due():
                 granted = self._try_ends()
         if not self.tries_ends:
             self.cells.end_piece(batch, granted, events, found)
+
+    def _end_search(
+        self, batch: EventBatch, events: RunEvents | None, classes: Sequence[int], searched: OpenEnds
+    ) -> None:
+        """Look at a piece whose ends were searched; events are kept beside only where runs are followed soon."""
+        if events is not None:
+            self.searched.try_some(searched)
+        if searched.others_wait and self.ends is not None and events is not None:
+            self.ends.add(batch, events, classes, events.row, is_certain=True)
+        elif self._ends_made is not None and self._ends_made.keeps_events:
+            self._try_ends(is_last=True)
+            self._ends_made.forget()
 
     def _try_ends(self, *, is_last: bool = False) -> float:
         """Try some; gives the run-steps that are left for cells, if these come next."""
@@ -138,7 +173,7 @@ class ExactAudit:
 
     def finish(self) -> None:
         """The stream has ended."""
-        if self.tries_ends:
+        if self._ends_made is not None and self.tries_ends:
             self.cells.quota += self._try_ends(is_last=True)
 
     def rebind(self) -> None:
@@ -148,24 +183,40 @@ class ExactAudit:
     @property
     def quota(self) -> float:
         """Run-steps granted so far."""
-        return self.cells.quota + (self.ends.quota if self.ends is not None else 0.0)
+        ends = self._ends_made
+        return self.cells.quota + self.searched.quota + (ends.quota if ends is not None else 0.0)
 
     @property
     def steps(self) -> int:
         """Run-steps done so far."""
-        return self.cells.steps + (self.ends.steps if self.ends is not None else 0)
+        ends = self._ends_made
+        return self.cells.steps + self.searched.steps + (ends.steps if ends is not None else 0)
+
+    @property
+    def sample(self) -> EndSample | None:
+        """What was seen of ends; None where none can be tried."""
+        if self._ends_made is not None:
+            return self.searched.sample.combine(self._ends_made.sample)
+        return self.searched.sample if self.searched.quota else None
 
     # --- state ----------------------------------------------------------------------------------------------
 
     def snapshot(self) -> dict[str, Any]:
         """What must be kept to go on elsewhere, as JSON."""
-        return {**self.cells.snapshot(), "ends": self.ends.snapshot() if self.ends is not None else None}
+        ends = self._ends_made
+        return {
+            **self.cells.snapshot(),
+            "ends": ends.snapshot() if ends is not None else None,
+            "searched": self.searched.snapshot(),
+        }
 
     def restore(self, saved: dict[str, Any]) -> None:
         """Go on from what ``snapshot`` gave."""
         self.cells.restore(saved)
-        if self.ends is not None and saved.get("ends") is not None:  # states of before have none
+        if saved.get("ends") is not None and self.ends is not None:  # states of before have none
             self.ends.restore(saved["ends"])
+        if saved.get("searched") is not None:
+            self.searched.restore(saved["searched"])
 
 
 def estimated(found: int, events: int, audit: ExactAudit, past: Expected | None) -> RecallEstimate:
@@ -179,9 +230,8 @@ def estimated(found: int, events: int, audit: ExactAudit, past: Expected | None)
     past : Expected or None
         What its history leads to expect.
     """
-    sample, lost, ends = audit.cells.sample, audit.cells.lost, audit.ends
-    if past is None and (ends is None or (not ends.sample.tried and len(sample.cells) > 1)):
+    sample, lost, tried = audit.cells.sample, audit.cells.lost, audit.sample
+    if past is None and (tried is None or (not tried.tried and len(sample.cells) > 1)):
         return sample.of_run(found, lost)
-    tried = None if ends is None else ends.sample
     is_whole = lost <= MOST_LOST * (len(sample.cells) + lost)
     return Evidence(found, events, past, tried, sample if is_whole else None).estimate()

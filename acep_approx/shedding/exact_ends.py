@@ -344,6 +344,15 @@ class ExactEnds:
         letters = np.array(masks, np.int64)[classes]
         return self.runs.follow(Shown(came.slots, came.ticks, letters, ColumnOf(came.data[0], self.look.roles)))
 
+    @property
+    def keeps_events(self) -> bool:
+        """Whether there are events to be read."""
+        return bool(self._parts)
+
+    def forget(self) -> None:
+        """Let go of all events: others are searched now."""
+        self._parts, self._waiting = [], 0
+
     def is_due(self) -> bool:
         """Whether enough events have come for ends to be tried, and enough is granted, so that few are given up."""
         if self.is_dear or self._waiting < AT_ONCE:

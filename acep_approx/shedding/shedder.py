@@ -52,7 +52,7 @@ from acep_approx.shedding.load import (
 from acep_approx.shedding.metrics import Metrics
 from acep_approx.shedding.outcome import Outcome
 from acep_approx.shedding.timing import StepClock
-from acep_approx.shedding.ways import STRETCH, Ways
+from acep_approx.shedding.ways import Ways, stretch_after
 from acep_approx.subscriptions.published import FIRST_ID
 from acep_approx.subscriptions.templates.pair_runs import NUMBER
 from acep_approx.training.needless import warn_of_no_learning
@@ -335,8 +335,11 @@ class Shedder(Outcome):
         learning = self.observer or self.online
         most = WHOLE_BATCH if learning is None else learning.most_events
         if self.looks_back:
-            most = min(most, STRETCH - self._events % STRETCH)
-        return most if self.exact_work is None else min(most, self.exact_work.most_events(self._events))
+            stretch = stretch_after(self._events)
+            most = min(most, stretch - self._events % stretch)
+        if self.exact_work is None or self.has_searched:
+            return most
+        return min(most, self.exact_work.most_events(self._events))
 
     @property
     def engines_beside(self) -> Sequence[HoldsTexts]:
@@ -405,7 +408,7 @@ class Shedder(Outcome):
         if self.arena.notes.again is not None:
             return
         if self.exact_work is not None:
-            self.arena.stands_for = worth = self.exact_work.of(events)
+            self.arena.stands_for = worth = self.exact_work.of(events, is_corrected=not self.has_searched)
             self._of_piece = self._rate * float(worth.sum()) / max(len(batch), 1)
             return
         arrived = np.arange(1, len(batch) + 1) if batch.ids is None else np.cumsum(batch.ids < FIRST_ID)
@@ -483,8 +486,6 @@ class Shedder(Outcome):
             for other in (self.online, self.observer, self.exact_audit):
                 if other is not None:
                     other.count(events)
-            if self.exact_audit is not None:
-                self.exact_audit.note_decided(self.arena.decided)
             if self.exact_work is not None and not self.has_searched:  # then nobody asks what the law was off by
                 self.exact_work.look(events)
         hits = hits.where(self.arena.notes.first_completed(hits.event, events.row))  # the others were counted then
@@ -526,8 +527,9 @@ class Shedder(Outcome):
         if self.exact_audit is not None:
             classes, is_certain = self.arena.tables.classes, self._sheds_nothing
             self.exact_audit.end_piece(
-                batch, self._of_piece, classes, is_relevant=is_relevant, is_certain=is_certain
-            )
+                batch, self._of_piece, classes, is_relevant=is_relevant, is_certain=is_certain,
+                searched=self.arena.open_ends,
+            )  # fmt: skip
         piece = self._piece(int(batch.ticks[-1]), progress)
         self.metrics.add_piece(batch.ticks, piece)
         if self.online is not None:
@@ -538,7 +540,8 @@ class Shedder(Outcome):
     def _end_block(self, tick: int, progress: RunProgress) -> None:
         """Let the law of the exact run's work learn from what was done, or look which way is better."""
         work, arena = self.exact_work, self.arena
-        if self.looks_back and self.ways is not None and self._events % STRETCH == 0 and not self.plan.is_count_window:
+        looks = self.looks_back and not self.plan.is_count_window and self._events % stretch_after(self._events) == 0
+        if looks and self.ways is not None:
             self.ways.look(tick, arena.tables.window, arena.granted)
         if work is None or self.has_searched or self._events % block_after(self._events):
             return

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from acep_approx.training.pricing import Prices
     from acep_approx.training.searching import SearchCost
 
-STRETCH = 4096
-"""Events after which it is looked again, if a window has passed as well."""
+LEAST_STRETCH, MOST_STRETCH, PART = 1 << 12, 1 << 14, 16
+"""Events after which it is looked again, if a window has passed as well: a sixteenth of those so far, about."""
 LEAST_ENDS = 32
 """Events that can end a match, below which a stretch says nothing."""
 BETTER = 0.1
@@ -33,6 +33,11 @@ FAR = 2**62
 WHOLE_PAYS = 0.5
 """Of each match point the latest start is looked for where that took less than so much of the budget in the past;
 without a limit ends of matches are searched where it took less than so much of the exact run's work."""
+
+
+def stretch_after(events: int) -> int:
+    """How many events the stretch has that begins after so many, or that these lie in."""
+    return min(max((1 << events.bit_length()) // PART, LEAST_STRETCH), MOST_STRETCH)
 
 
 @dataclass

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from acep_approx.arrays import Ints, extended
+from acep_approx.arrays import Bools, Ints, extended
 from acep_approx.automaton.resolve import Register
 from acep_approx.engines.batches import RunEvents
 from acep_approx.engines.engine import NO_WORDS
@@ -17,7 +17,7 @@ from acep_approx.engines.runs.event_columns import CODED, EventColumns
 from acep_approx.engines.runs.programs import Rewording
 from acep_approx.engines.runs.runs import Runs
 from acep_approx.engines.runs.searches import WITHOUT_LIMIT, Searches, SearchTables
-from acep_approx.engines.runs.shedding import Shedding
+from acep_approx.engines.runs.shedding import OpenEnds, Shedding
 from acep_approx.engines.runs.tables import RunTables
 from acep_approx.kernels.runs import end_search as kernel
 from acep_approx.kernels.runs import layout, records
@@ -184,7 +184,7 @@ class EndSearch(Runs):
         """
         self.tests = 0
         if self.shedding is not None:
-            self.shedding.decided = NO_WORDS
+            self.shedding.open_ends = None
         searches, gets_ready = self._ways
         if not searches or gets_ready:
             is_done = super().advance(events, floors, deadline)
@@ -204,7 +204,7 @@ class EndSearch(Runs):
             self.control[[layout.HITS, layout.EVENT]] = answered
         if shedding is not None:
             self._note(shedding, before)
-            shedding.decided = events.row[self.spent >= 0]
+            shedding.open_ends = self._open_ends(events, others_wait=gets_ready)
         return True
 
     def _search_batch(self, events: RunEvents, floors: Ints, shedding: Shedding | None, *, grants: bool) -> None:
@@ -243,6 +243,27 @@ class EndSearch(Runs):
             shedding.lost_at = int(self._search[kernel.LAST_UNSEARCHED])
         if self.load_shedder is not None and self.load_shedder.ways is not None:
             self.load_shedder.ways.note(ends, searched, self.tests)
+
+    def _open_ends(self, events: RunEvents, *, others_wait: bool) -> OpenEnds:
+        """Those of the batch that was searched last."""
+        first, number = int(self.kept.used[0]) - len(self.spent), np.flatnonzero(self.spent < -1)
+        lows = events.tick - self.window_of(events.slot)
+        ended = int(self._search[kernel.ENDED])
+
+        def search(some: Ints, most: int) -> tuple[Bools, int]:
+            return self._search_some(first + number[some], lows[number[some]], most)
+
+        return OpenEnds(len(number), int(self.control[layout.DONE_STEPS]) / max(ended, 1), search, others_wait)
+
+    def _search_some(self, ends: Ints, lows: Ints, most: int) -> tuple[Bools, int]:
+        """Whether some of the events that are kept end a match, as far as so many tests say; and how many were done."""
+        work, is_point = self._search.copy(), np.zeros(len(ends), np.bool_)
+        work[[kernel.LEFT, kernel.IS_WHOLE]] = most, 0
+        code = self._code._replace(ranks=self.columns.texts.ranks)
+        done = kernel.search_some(
+            self.search_tables.searches, code, self.kept, self._frame, self._at_work, ends, lows, work, is_point
+        )
+        return is_point[:done], most - int(work[kernel.LEFT])
 
     def _begin_budget(self, shedding: Shedding) -> None:
         """Say what an end is worth; at the beginning grant for the first events."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from acep_approx.arrays import Floats, Ints, extended
+from acep_approx.arrays import Bools, Floats, Ints, extended
 from acep_approx.engines.runs.hidden import DOMINATED
 from acep_approx.engines.runs.price_notes import PriceNotes
 from acep_approx.engines.runs.programs import register_kind
@@ -48,6 +48,20 @@ SAMPLE_ROOM = 1 << 18
 
 EMPTY = (math.inf, -math.inf)
 """Bounds that no number is within."""
+
+
+class OpenEnds(NamedTuple):
+    """Events that can end a match, which a search had no tests for; until the next batch they can still be searched.
+
+    ``number``: how many they are; ``each``: tests that one takes, about; ``search``: takes their places, and most
+    tests; returns of the first of them whether they end a match, and the tests that were done. ``others_wait``:
+    whether runs are to be followed soon.
+    """
+
+    number: int
+    each: float
+    search: Callable[[Ints, int], tuple[Bools, int]]
+    others_wait: bool
 
 
 class Lost(NamedTuple):
@@ -145,8 +159,8 @@ class Shedding:
         Whether pairs of events and queries are granted for one by one, also those that meet no run and begin none.
     notes_lost : bool
         Whether it is noted at which events runs are lost, and which.
-    decided : int64 array
-        Rows of the last batch at which ends were searched: whether a match ends there is known.
+    open_ends : OpenEnds or None
+        Those of the last batch; None: runs were followed.
     weights : float64 array
         What a match point counts for, per key; the last one is that of all further keys.
     """
@@ -187,7 +201,7 @@ class Shedding:
         self.lost, self._lost_bounds = np.zeros(0, np.int64), np.zeros(0)
         self._lost_rows = self.lost
         self._lost_before: list[Lost] = []
-        self.decided = np.zeros(0, np.int64)
+        self.open_ends: OpenEnds | None = None
         self.weights = np.ones(1)
         self.entry = kernel.LOG
         self._sampled: list[Ints] = []

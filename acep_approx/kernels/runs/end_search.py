@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from acep_approx.arrays import Floats, Ints
+from acep_approx.arrays import Bools, Floats, Ints
 from acep_approx.jit.kernel import kernel
 from acep_approx.jit.marks import apart, called, inline
 from acep_approx.kernels.runs import layout as at
@@ -620,3 +620,26 @@ def search_batch(
             work[LAST_UNSEARCHED] = batch.tick[number]
     control[at.EVENT] = len(batch.slot)
     return DONE
+
+
+@kernel
+def search_some(
+    search: Search, program: Program, kept: Kept, frame: Pools, at_work: Frame, ends: Ints, lows: Ints, work: Ints,
+    is_point: Bools,
+) -> int:  # fmt: skip
+    """Search some of the events that are kept, and write down which of them end a match; returns how many were.
+
+    ``lows``: the first tick of each window. It ends where no test is left (``work[LEFT]``): what has begun then is
+    not known.
+    """
+    paths = len(search.paths) // PATH
+    for number in range(len(ends)):
+        end, path, is_point[number] = ends[number], 0, False
+        while path < paths and not is_point[number] and work[LEFT] > 0:
+            if search.ends[kept.cls[end] * paths + path]:
+                start = search_path(search, program, kept, frame, at_work, path, end, lows[number], work)
+                is_point[number] = start != NEVER
+            path += 1
+        if work[LEFT] <= 0 and not is_point[number]:
+            return number
+    return len(ends)
