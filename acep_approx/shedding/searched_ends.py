@@ -14,9 +14,9 @@ from acep_approx.budget.evidence import EndSample
 from acep_approx.engines.runs.shedding import OpenEnds
 from acep_approx.ranges import COUNT, finite, number_in
 
-AT_MOST = 0.5
+AT_MOST = 0.75
 """Share of what is left that the ends of a piece may take: one may be far dearer than all others."""
-ENOUGH = 2.0
+ENOUGH = 1.5
 """How many times what an end takes must be there for each that is drawn."""
 RUN_WEIGHS = 4.0
 """As many ends as what the run itself took for one weighs beside those that were tried."""

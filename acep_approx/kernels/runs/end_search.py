@@ -598,7 +598,7 @@ def search_batch(
         spent[number] = -1
         if work[KEEPS_ONLY] or not ends_any(search, batch.cls[number]):
             continue
-        left = work[LEFT]
+        left, hits_before = work[LEFT], control[at.HITS]
         if shedding is not None:
             gaps[number] = gap_of(search, kept, frame, at_work, event)
             if len(search.nodes) > 0 and shedding.floats[TOKENS] < real[PLENTY]:
@@ -612,7 +612,7 @@ def search_batch(
         control[at.DONE_STEPS] += tests
         if shedding is not None:
             shedding.floats[TOKENS] -= float(tests)
-        is_searched = work[LEFT] > 0
+        is_searched = work[LEFT] > 0 or control[at.HITS] > hits_before
         work[ENDED] += 1
         work[SEARCHED] += is_searched
         spent[number] = tests if is_searched else -2 - tests
