@@ -27,7 +27,7 @@ from acep_approx.errors import DataError
 from acep_approx.ipc import from_ipc, to_ipc
 from acep_approx.ranges import COUNT, DamagedError, Range, check, check_arrays, number_in, reading
 
-FORMAT = 12
+FORMAT = 13
 """Changes when the layout does, or what anything of any kind of archive means."""
 MAGIC = b"ACEPARC\n"
 OLDER = (b"acepst2\n", b"acep-st\n")

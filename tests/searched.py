@@ -17,15 +17,16 @@ from acep_approx.engines.runs.shedding import Shedding
 from acep_approx.engines.runs.worth import Allowance
 from acep_approx.events.source import open_source
 from acep_approx.events.stream import EventBatch, read_events
+from acep_approx.kernels.runs.end_search import LATEST
 from acep_approx.matching.execution import Execution
 from acep_approx.matching.outputs.kinds import BARE
 
 
-def some_orders(known: Iterable[Path], random: Random, *, is_whole: bool = True) -> Searches:
+def some_orders(known: Iterable[Path], random: Random, wanted: int = LATEST) -> Searches:
     """Searches in some order of each path."""
     some = tuple(known)
     orders = tuple(tuple(random.sample(range(len(path) - 1), len(path) - 1)) for path in some)
-    return Searches(some, orders, is_whole)
+    return Searches(some, orders, wanted)
 
 
 def load_of(searches: Searches, **allowed: Any) -> FixedLoad:

@@ -14,6 +14,7 @@ from acep_approx import HistoryGraph, QueryError, compile_query
 from acep_approx.automaton.paths import NoPathsError, paths
 from acep_approx.engines.runs.searches import Searches
 from acep_approx.events.stream import EventBatch
+from acep_approx.kernels.runs.end_search import ANY
 from acep_approx.matching.execution import Execution
 from acep_approx.matching.outputs.kinds import BARE
 from acep_approx.training.searching import SearchCost
@@ -41,7 +42,7 @@ def agrees_backwards(world: RichWorld, seed: int) -> bool:
     assert errors_of(found) == match_points(world.expected())
     split = points(query, table, some_orders(known, dice), dice)
     assert split.equals(expected), (world.text, world.rows)
-    some = points(query, table, some_orders(known, dice, is_whole=False), dice)
+    some = points(query, table, some_orders(known, dice, ANY), dice)
     assert some.select(["errors", "row"]).equals(expected.select(["errors", "row"])), (world.text, world.rows)
     return True
 
@@ -189,7 +190,7 @@ def test_inside_a_budget(text: str, rate: float) -> None:
     exact = set(forward(query, table)["row"].to_pylist())
     found = []
     for most in (rate, 50 * rate):
-        load = load_of(some_orders(query.plan.paths, Random(1), is_whole=False), rate=most)
+        load = load_of(some_orders(query.plan.paths, Random(1), ANY), rate=most)
         matcher = Execution(query.plan, output=BARE, shedding=load)
         matcher.bind(table.schema)
         rows_found = []

@@ -290,7 +290,7 @@ def test_a_state_belongs_to_its_query(monkeypatch: pytest.MonkeyPatch) -> None:
         with monkeypatch.context() as patched:
             patched.setattr(archive, "FORMAT", 5)
             state = MATCHER.pack(scope)
-        with pytest.raises(DataError, match=r"ACEP-D041.*the older format 5, this version reads format 12"):
+        with pytest.raises(DataError, match=r"ACEP-D041.*the older format 5, this version reads format 13"):
             MATCHER.unpack(state, of=meaning(plan))
 
 

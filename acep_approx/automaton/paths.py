@@ -107,6 +107,25 @@ def paths(registers: RegisterAutomaton) -> tuple[Path, ...]:
     return tuple(sorted(kept, key=lambda path: path.errors))
 
 
+def has_repetition(registers: RegisterAutomaton) -> bool:
+    """Whether a match can have more events than its path: a repetition is a path with one of them.
+
+    Examples
+    --------
+    >>> from acep_approx import compile_query
+    >>> queries = [compile_query(f"PATTERN SEQ({text}, C c) WITHIN 9", engine="runs") for text in ("A a", "A+ a[]")]
+    >>> [has_repetition(query.plan.registers) for query in queries]
+    [False, True]
+    """
+    return bool(registers.automaton.kleene) or _comes_back(registers, START, frozenset())
+
+
+def _comes_back(registers: RegisterAutomaton, state: int, seen: frozenset[int]) -> bool:
+    before = seen | {state}
+    targets = {step.target for step in registers.leaving(state) if step.target is not None}
+    return bool(targets & before) or any(_comes_back(registers, target, before) for target in targets)
+
+
 def _refuse(registers: RegisterAutomaton) -> None:
     """Refuse queries of which points depend on more than the events of one path.
 

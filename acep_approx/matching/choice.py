@@ -26,6 +26,7 @@ from acep_approx.engines.runs.exact_ways import ExactSearch
 from acep_approx.engines.runs.hidden import NO_OPTIONS, RunOptions
 from acep_approx.engines.runs.load_shedder import LoadShedder
 from acep_approx.engines.runs.runs import Runs
+from acep_approx.kernels.runs.end_search import ALL, LATEST
 from acep_approx.matching.outputs.best import BestCellPoints, BestColumns
 from acep_approx.matching.outputs.bind import BoundEvents
 from acep_approx.matching.outputs.completed import Finder
@@ -161,8 +162,8 @@ class ByRuns:
         Whether runs may be merged.
     counts_merged : bool
         Whether hits say how many runs they stand for.
-    searches : bool
-        Whether ends of matches may be searched, in the place of following runs: only match points are asked for.
+    searches : {"points", "matches", "nothing"}
+        For what ends of matches may be searched, in the place of following runs.
     """
 
     output: Callable[..., RunOutput]
@@ -171,7 +172,7 @@ class ByRuns:
     lists: Literal["always", "late", "never"] = "always"
     merges: bool = True
     counts_merged: bool = False
-    searches: bool = False
+    searches: Literal["points", "matches", "nothing"] = "nothing"
 
     def __call__(self, parts: Parts) -> Output:
         """Make it."""
@@ -222,13 +223,15 @@ class ByRuns:
     def _engine_class(self, parts: Parts, *, lists: bool) -> Callable[..., Runs]:
         """Runs, or what searches for match points backwards, where it is known to pay, or may turn out to."""
         shedding = parts.shedding
-        if self.searches and shedding is not None and shedding.searches is not None:
+        if self.searches == "points" and shedding is not None and shedding.searches is not None:
             shedding.looks_back = True
             return partial(EndSearch, shedding.searches)
+        may_change = shedding is None and parts.may_search and not parts.preparer.is_count
         # of two matches with the same start both ways may find another one
-        if self.searches and shedding is None and parts.may_search and not (lists or parts.preparer.is_count):
-            known = parts.plan.paths
-            return partial(ExactSearch, known) if known else self.engine
+        if may_change and self.searches == "points" and not lists and parts.plan.paths:
+            return partial(ExactSearch, parts.plan.paths, LATEST)
+        if may_change and self.searches == "matches" and parts.plan.paths_are_all:
+            return partial(ExactSearch, parts.plan.paths, ALL)
         return self.engine
 
 
@@ -286,9 +289,9 @@ WAYS: dict[tuple[str, OutputKind], Way] = {
     ("maximal", POINTS): Way(ByWalks(MaximalPoints, binds="best")),
     ("maximal", BARE): Way(ByWalks(MaximalPoints)),
     ("maximal", COUNTS): Way(ByWalks(MaximalCounts)),
-    ("runs", MATCHES): Way(ByRuns(RunListing, binds="all")),
-    ("runs", POINTS): Way(ByRuns(RunPoints, binds="best", lists="late", searches=True)),
-    ("runs", BARE): Way(ByRuns(RunPoints, lists="late", searches=True)),
+    ("runs", MATCHES): Way(ByRuns(RunListing, binds="all", searches="matches")),
+    ("runs", POINTS): Way(ByRuns(RunPoints, binds="best", lists="late", searches="points")),
+    ("runs", BARE): Way(ByRuns(RunPoints, lists="late", searches="points")),
     ("runs", COUNTS): Way(ByRuns(RunCounts)),
     ("runs", PARTIAL): Way(ByRuns(RunPartial, TracedRuns, binds="all", merges=False)),
     ("runs", COMPRESSED): Way(ByRuns(RunShared, SharedRuns, binds="all"), may_grow=False),

@@ -13,7 +13,7 @@ from acep_approx.automaton.compile import compile_automaton
 from acep_approx.automaton.determinize import Determinised
 from acep_approx.automaton.lengths import lengths_differ, may_be_followed
 from acep_approx.automaton.machine import compile_machine
-from acep_approx.automaton.paths import NoPathsError, Path, paths
+from acep_approx.automaton.paths import NoPathsError, Path, has_repetition, paths
 from acep_approx.automaton.registers import RegisterAutomaton, compile_registers
 from acep_approx.automaton.states import EVERYTHING, Counted
 from acep_approx.errors import LimitError, UnsupportedError, UsageError, expect
@@ -258,6 +258,11 @@ class Plan:
     def paths(self) -> tuple[Path, ...]:
         """The ways in which match points can be found backwards; none where they cannot."""
         return self._paths if isinstance(self._paths, tuple) else ()
+
+    @cached_property
+    def paths_are_all(self) -> bool:
+        """Whether each match is one of the ways in which match points can be found: nothing is repeated."""
+        return bool(self.paths) and self.registers is not None and not has_repetition(self.registers)
 
     @cached_property
     def why_not_backwards(self) -> str | None:

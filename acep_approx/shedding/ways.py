@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Self
 
 from acep_approx.engines.runs.searches import WITHOUT_LIMIT, Searches
+from acep_approx.kernels.runs.end_search import ANY, LATEST
 from acep_approx.ranges import TICK, finite, number_in
 from acep_approx.training.searching import Rung
 
@@ -101,7 +102,7 @@ class Ways:
             rate = granted * (1 - as_points.audit_share)
             rung, found = cost.best(rate, as_points.most_saved)
             pays = 0 < found >= known.prices_.recall(as_points.share_of_listing)
-        searches = cost.searches(plan.paths, rung, is_whole=cost.whole < WHOLE_PAYS * rate)
+        searches = cost.searches(plan.paths, rung, LATEST if cost.whole < WHOLE_PAYS * rate else ANY)
         return cls(searches, cost, known.prices_, as_points.ratio, full, found, pays)
 
     @property

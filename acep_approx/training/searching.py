@@ -24,6 +24,7 @@ from acep_approx.engines.runs.load_shedder import FixedLoad
 from acep_approx.engines.runs.searches import DAY, GAP, WITHOUT_LIMIT, Order, Searches, end_inputs, fit
 from acep_approx.engines.runs.shedding import Shedding
 from acep_approx.engines.runs.worth import Allowance
+from acep_approx.kernels.runs.end_search import ANY, LATEST
 from acep_approx.kernels.runs.vm import NULL
 from acep_approx.matching.execution import Execution
 from acep_approx.matching.outputs.kinds import BARE
@@ -108,9 +109,9 @@ class SearchCost:
         share, rung = max(found, default=(0.0, self.ladder[0]))
         return rung, share
 
-    def searches(self, known: tuple[Path, ...], rung: Rung, *, is_whole: bool) -> Searches:
-        """What an engine searches, with as many tests for an end as a rung says; ``is_whole``: see ``Searches``."""
-        return Searches(known, self.orders, is_whole, rung.most, self.trees, rung.least)
+    def searches(self, known: tuple[Path, ...], rung: Rung, wanted: int) -> Searches:
+        """What an engine searches, with as many tests for an end as a rung says; ``wanted``: see ``Searches``."""
+        return Searches(known, self.orders, wanted, rung.most, self.trees, rung.least)
 
     def as_json(self) -> dict[str, Any]:
         """It as plain data."""
@@ -162,13 +163,13 @@ def learn_search(plan: Plan, past: Past, usual: float) -> SearchCost | None:
     for path in known:
         best, fewest = None, most
         for order in _orders(path, max(MOST_TRIES // len(known), LEAST_TRIES)):
-            tests = trial.run(Searches((path,), (order,), is_whole=False), fewest).tests
+            tests = trial.run(Searches((path,), (order,), ANY), fewest).tests
             if tests < fewest or (best is None and tests <= fewest):
                 best, fewest = order, tests
         if best is None:
             return None
         chosen.append(best)
-    ways = [Searches(known, tuple(chosen), is_whole) for is_whole in (False, True)]
+    ways = [Searches(known, tuple(chosen), wanted) for wanted in (ANY, LATEST)]
     most *= len(known) * MORE_EVENTS / MOST_EVENTS
     trial = _Trial(plan, past, MORE_EVENTS)
     some, whole = (trial.run(searches, most) for searches in ways)

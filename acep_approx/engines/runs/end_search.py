@@ -50,8 +50,8 @@ class EndSearch(Runs):
         Tests of each event of the last batch; -1: no match can end with it; -2 and less: none was left for the rest.
     gaps : int64 array
         Of each end how long ago the newest event came that its search would begin with.
-    tests : int
-        All tests of the last batch.
+    tests, found : int
+        All tests of the last batch, and what they have found.
     tries : bool
         Whether ends are searched to see what that takes, while runs answer.
     most_tests : int
@@ -68,7 +68,7 @@ class EndSearch(Runs):
         self._search[kernel.LAST_UNSEARCHED] = NEVER
         self.kept = self._room(FIRST_ROOM)
         self.spent = self.gaps = NO_WORDS
-        self.tests = 0
+        self.tests = self.found = 0
         self._real = np.zeros(3)
 
     def _tables_for(self, columns: EventColumns) -> RunTables:
@@ -182,7 +182,7 @@ class EndSearch(Runs):
 
         While the other way gets ready both see the events: what it completes by then is not all, and is left out.
         """
-        self.tests = 0
+        self.tests = self.found = 0
         if self.shedding is not None:
             self.shedding.open_ends = None
         searches, gets_ready = self._ways
@@ -190,7 +190,7 @@ class EndSearch(Runs):
             is_done = super().advance(events, floors, deadline)
             if not (searches or (gets_ready and is_done)):
                 return is_done
-        answered = self.control[[layout.HITS, layout.EVENT]]
+        answered = self.control[[layout.HITS, layout.EVENT, layout.LINKS]]
         self.control[[layout.EVENT, layout.PHASE]] = 0
         self.control[layout.HITS] *= not searches
         self._search[kernel.KEEPS_ONLY] = not (searches or self.tries)
@@ -200,8 +200,9 @@ class EndSearch(Runs):
         before, steps = self._search.copy(), int(self.control[layout.DONE_STEPS])
         self._search_batch(events, floors, shedding, grants=not gets_ready)
         self.tests = int(self.control[layout.DONE_STEPS]) - steps
+        self.found = int(self.control[layout.HITS]) if searches else int(self.control[layout.HITS] - answered[0])
         if not searches:
-            self.control[[layout.HITS, layout.EVENT]] = answered
+            self.control[[layout.HITS, layout.EVENT, layout.LINKS]] = answered
         if shedding is not None:
             self._note(shedding, before)
             shedding.open_ends = self._open_ends(events, others_wait=gets_ready)
@@ -214,7 +215,7 @@ class EndSearch(Runs):
             events.slot, events.tick, events.tick - self.window_of(events.slot), events.start, events.cls, events.id,
             events.place, events.columns.ravel(),
         )  # fmt: skip
-        work[kernel.IS_WHOLE], work[kernel.LINKS_KEPT] = self.searches.is_whole, self.keeps_lineage
+        work[kernel.WANTED], work[kernel.LINKS_KEPT] = self.searches.wanted, self.keeps_lineage
         work[kernel.IS_APART] = self.automaton.is_simultaneous
         self.spent, self.gaps = np.empty((2, len(events.row)), np.int64)
         code = self._code._replace(ranks=self.columns.texts.ranks)
@@ -233,7 +234,8 @@ class EndSearch(Runs):
                 self._make_room_for_events(floors)
             elif status == kernel.FULL_OF_HITS:
                 self._hits = extended(self._hits, 4 * self._hits.size)
-                self.links = extended(self.links, max(4 * self.links.size, layout.LINK * FIRST_ROOM))
+            elif status == kernel.FULL_OF_LINKS:
+                self.links = extended(self.links, max(2 * self.links.size, layout.LINK * FIRST_ROOM))
 
     def _note(self, shedding: Shedding, before: Ints) -> None:
         """Write down what came of a batch."""
@@ -258,7 +260,7 @@ class EndSearch(Runs):
     def _search_some(self, ends: Ints, lows: Ints, most: int) -> tuple[Bools, int]:
         """Whether some of the events that are kept end a match, as far as so many tests say; and how many were done."""
         work, is_point = self._search.copy(), np.zeros(len(ends), np.bool_)
-        work[[kernel.LEFT, kernel.IS_WHOLE]] = most, 0
+        work[[kernel.LEFT, kernel.WANTED]] = most, kernel.ANY
         code = self._code._replace(ranks=self.columns.texts.ranks)
         done = kernel.search_some(
             self.search_tables.searches, code, self.kept, self._frame, self._at_work, ends, lows, work, is_point

@@ -9,6 +9,7 @@ SIGMOD 2000).
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -26,10 +27,12 @@ LEAST_STEPS = 24.0
 """Run-steps per event below which nothing else is tried: to keep events, and to try, costs about as much."""
 TRIED_EVENTS = 1024
 """Events on which both are done; and as many are run at once as long as it may change over."""
-MOST_AT_ONCE = 1 << 15
+MOST_AT_ONCE = 1 << 14
 """Most events that are run at once, where it was looked often and nothing else was worth a try."""
 TEST_PRICE = 4.0
 """What a test of a search costs, in run-steps of pools that are large (measured: docs/how-it-works/look-back.md)."""
+MATCH_PRICE = 16.0
+"""What it costs to write down a match that a search has found, in tests; runs share what matches have in common."""
 MOST_ORDERS = 3
 """Orders that are tried, one after the other."""
 FIRST_REST, MOST_REST = 4, 1 << 10
@@ -44,11 +47,13 @@ class ExactSearch(EndSearch):
     Parameters
     ----------
     paths : tuple of Path
+    wanted : int
+        Of the matches of an end the one with the latest start, or all; see ``Searches``.
     *args, **options
         As for ``Runs``.
     """
 
-    def __init__(self, paths: tuple[Path, ...], *args: Any, **options: Any) -> None:
+    def __init__(self, paths: tuple[Path, ...], wanted: int, *args: Any, **options: Any) -> None:
         self.doing, self._until, self._rest = FOLLOWS, 0, FIRST_REST
         self._seen = np.zeros(3)  # events, run-steps, tests since it was looked last
         self._at_once = TRIED_EVENTS
@@ -56,7 +61,7 @@ class ExactSearch(EndSearch):
         self._usual = 0.0  # run-steps per event where searching began
         self._to_try: list[tuple[Order, ...]] = []
         first = tuple(tuple(range(len(path) - 1)) for path in paths)
-        super().__init__(Searches(paths, first), *args, **options)
+        super().__init__(Searches(paths, first, wanted), *args, **options)
 
     @property
     def most_events(self) -> int:
@@ -77,14 +82,15 @@ class ExactSearch(EndSearch):
         if is_done and len(events.row):
             done = int(self.control[layout.DONE_STEPS]) - before
             tests, self._is_cut = self.tests, self.tries and bool(self._search[kernel.LEFT] <= 0)
-            self._seen += len(events.row), done - tests, tests
+            written = self.found if self.searches.wanted == kernel.ALL else 0
+            self._seen += len(events.row), done - tests, tests + MATCH_PRICE * written
             self._look(int(events.tick.max()))
         return is_done
 
     def _look(self, tick: int) -> None:
         events, steps, tests = self._seen.tolist()
         if steps < LEAST_STEPS * events or self.doing == SEARCHES:
-            self._at_once = min(self._at_once + self._at_once // 4, MOST_AT_ONCE)
+            self._at_once = min(2 * self._at_once, MOST_AT_ONCE)
         if self.doing == FOLLOWS and events >= TRIED_EVENTS and tick > self._until:
             if steps >= LEAST_STEPS * events:
                 self._usual = steps / events
@@ -160,7 +166,7 @@ class ExactSearch(EndSearch):
 
     def _search_by(self, orders: tuple[Order, ...]) -> None:
         """Forget all kept events, and search in these orders from now on."""
-        self.searches = Searches(self.searches.paths, orders)
+        self.searches = replace(self.searches, orders=orders)
         self.search_tables = SearchTables(self.searches.paths, orders, self.columns)
         self.search_tables.set_classes(self.tables.classes or (0,))
         self._frame, self._code = self.search_tables.frame(), self.search_tables.program()

@@ -91,9 +91,9 @@ class Searches:
     paths : tuple of Path
     orders : tuple of Order
         In which order the positions of each are searched.
-    is_whole : bool
-        Whether of each match point the latest start is wanted, as the exact run gives it; else that of any match will
-        do.
+    wanted : int
+        Of the matches of an end any, the one with the latest start, as the exact run gives it, or all: ``kernel.ANY``,
+        ``LATEST`` or ``ALL``.
     most : int
         Tests that one end is worth inside a budget: more are made only if enough is saved up.
     trees : Trees, optional
@@ -104,7 +104,7 @@ class Searches:
 
     paths: tuple[Path, ...]
     orders: tuple[Order, ...]
-    is_whole: bool = True
+    wanted: int = kernel.LATEST
     most: int = WITHOUT_LIMIT
     trees: Trees | None = None
     least: float = -math.inf

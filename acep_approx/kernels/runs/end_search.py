@@ -138,13 +138,29 @@ class Frame(NamedTuple):
     mask: Ints
 
 
-DONE, FULL_OF_HITS, FULL_OF_EVENTS = range(3)
-LEFT, IS_WHOLE, LINKS_KEPT, PASSED, MOST, HAS_BEGUN, KEEPS_ONLY, IS_APART, ENDED, SEARCHED, LAST_UNSEARCHED = range(11)
-WORK = 11
-"""Words of a call: tests that may still be made; whether the match with the latest start is wanted, or any; whether
-links are written; whether a whole number passed 64 bits; how many tests one end is worth, whatever is left; whether a
-stream has begun; whether events are kept and no end is searched; whether events of one place cannot follow one another;
-events that can end a match, those that were searched to the end, and the tick of the last one that was not."""
+DONE, FULL_OF_HITS, FULL_OF_LINKS, FULL_OF_EVENTS = range(4)
+(
+    LEFT,
+    WANTED,
+    LINKS_KEPT,
+    PASSED,
+    MOST,
+    HAS_BEGUN,
+    KEEPS_ONLY,
+    IS_APART,
+    ENDED,
+    SEARCHED,
+    LAST_UNSEARCHED,
+    IS_KEPT,
+) = range(12)
+WORK = 12
+"""Words of a call: tests that may still be made; which matches of an end are wanted; whether links are written; whether
+a whole number passed 64 bits; how many tests one end is worth, whatever is left; whether a stream has begun; whether
+events are kept and no end is searched; whether events of one place cannot follow one another; events that can end a
+match, those that were searched to the end, and the tick of the last one that was not; whether the event that a call
+begins with is kept already."""
+ANY, LATEST, ALL = range(3)
+"""Which matches of an end are wanted: one, one with the fewest errors and the latest start, or each."""
 AHEAD, LEAST_SCORE, PLENTY = range(3)
 """Numbers of a call: tests that were granted ahead of their events; the least score of an end that is searched, unless
 so many tests are left."""
@@ -398,20 +414,28 @@ def next_event(
 @called
 def search_path(
     search: Search, program: Program, kept: Kept, frame: Pools, at_work: Frame, path: int, end: int, low: int,
-    work: Ints,
+    work: Ints, goes_on: bool,
 ) -> int:  # fmt: skip
     """The latest start of a match of a path that ends with an event, or of any; ``NEVER``: there is none.
 
-    What is found is bound in ``at_work.best``. Complexity: exponential in the positions at worst; each test is counted.
+    What is found is bound in ``at_work.best``. ``goes_on``: the next match is looked for, behind the one that the last
+    call has found. Complexity: exponential in the positions at worst; each test is counted.
     """
     p, bound, best = path * PATH, at_work.bound, NEVER
     positions, first = search.paths[p + PATH_POSITIONS], search.paths[p + PATH_DEPTHS]
-    bound[positions - 1] = end
-    bind(search, kept, frame, search.paths[p + PATH_COPIES], search.paths[p + PATH_COPIED], end)
-    if positions == 1:
-        at_work.best[0] = end
-        return int(kept.tick[end])
-    level, event = 0, entered(search, kept, frame, bound, first * DEPTH)
+    if goes_on:
+        level = positions - 2
+        if level < 0:
+            return NEVER
+        chain = search.depths[(first + level) * DEPTH + DEPTH_CHAIN]
+        event = kept.before[chain * len(kept.tick) + at_work.at[level]]
+    else:
+        bound[positions - 1] = end
+        bind(search, kept, frame, search.paths[p + PATH_COPIES], search.paths[p + PATH_COPIED], end)
+        if positions == 1:
+            at_work.best[0] = end
+            return int(kept.tick[end])
+        level, event = 0, entered(search, kept, frame, bound, first * DEPTH)
     while level >= 0:
         depth = (first + level) * DEPTH
         event = next_event(search, program, kept, frame, at_work, depth, event, low, work)
@@ -423,10 +447,10 @@ def search_path(
             best = kept.tick[bound[0]]
             for position in range(positions):
                 at_work.best[position] = bound[position]
-            if not work[IS_WHOLE]:
+            at_work.at[level] = event
+            if work[WANTED] != LATEST:
                 return int(best)
             low = best + 1
-            at_work.at[level] = event
             for above in range(level + 1):  # what starts no later cannot be part of a better one
                 if kept.tick[at_work.at[above]] < low:
                     level = above
@@ -487,9 +511,9 @@ def search_end(
             continue
         if chosen >= 0:
             has_more = search.paths[path * PATH + PATH_ERRORS] > search.paths[chosen * PATH + PATH_ERRORS]
-            if has_more or not work[IS_WHOLE]:
+            if has_more or work[WANTED] == ANY:
                 break
-        start = search_path(search, program, kept, frame, at_work, path, end, best + 1, work)
+        start = search_path(search, program, kept, frame, at_work, path, end, best + 1, work, False)
         if start != NEVER:
             chosen, best, link = path, start, -1
             if work[LINKS_KEPT]:
@@ -501,6 +525,39 @@ def search_end(
         control[at.HITS] += 1
         if work[LINKS_KEPT]:
             control[at.LINKS] += search.paths[chosen * PATH + PATH_POSITIONS]
+
+
+@inline
+def room_for(control: Ints, hits: Ints, links: Ints, positions: int) -> int:
+    """What there is no more room for, if one more match of so many events is written down; or ``DONE``."""
+    if (control[at.HITS] + 1) * at.HIT > len(hits):
+        return FULL_OF_HITS
+    return FULL_OF_LINKS if (control[at.LINKS] + positions) * at.LINK > len(links) else DONE
+
+
+@called
+def list_end(
+    control: Ints, search: Search, program: Program, kept: Kept, frame: Pools, at_work: Frame, end: int, number: int,
+    low: int, work: Ints, hits: Ints, links: Ints,
+) -> int:  # fmt: skip
+    """Write down all matches that an event ends; where there is no room for all, none is, and it says for what."""
+    before, left = (control[at.HITS], control[at.LINKS]), work[LEFT]
+    for path in range(len(search.paths) // PATH):
+        if not search.ends[kept.cls[end] * (len(search.paths) // PATH) + path]:
+            continue
+        positions, goes_on = search.paths[path * PATH + PATH_POSITIONS], False
+        start = search_path(search, program, kept, frame, at_work, path, end, low, work, goes_on)
+        while start != NEVER:
+            status = room_for(control, hits, links, positions)
+            if status != DONE:
+                control[at.HITS], control[at.LINKS], work[LEFT] = before[0], before[1], left
+                return status
+            link = write_links(search, kept, at_work, path, links, control[at.LINKS])
+            write_hit(control, search, path, number, start, link, hits)
+            control[at.HITS] += 1
+            control[at.LINKS] += positions
+            start = search_path(search, program, kept, frame, at_work, path, end, low, work, True)
+    return DONE
 
 
 @inline
@@ -584,17 +641,19 @@ def search_batch(
     """
     for number in range(control[at.EVENT], len(batch.slot)):
         control[at.EVENT] = number
-        links_after = control[at.LINKS] + len(at_work.bound)
-        if (control[at.HITS] + 1) * at.HIT > len(hits) or links_after * at.LINK > len(links):
-            return FULL_OF_HITS
-        event = kept.used[0]
-        if event >= len(kept.tick):
-            return FULL_OF_EVENTS
-        take_event(kept, batch, number, event)
-        kept.used[0] += 1
-        keep_event(search, kept, floats, event)
-        if shedding is not None:
-            grant(shedding, number, work, real)
+        status = room_for(control, hits, links, len(at_work.bound))
+        if status != DONE:
+            return status
+        event = kept.used[0] - work[IS_KEPT]
+        if not work[IS_KEPT]:
+            if event >= len(kept.tick):
+                return FULL_OF_EVENTS
+            take_event(kept, batch, number, event)
+            kept.used[0] += 1
+            keep_event(search, kept, floats, event)
+            if shedding is not None:
+                grant(shedding, number, work, real)
+        work[IS_KEPT] = 0
         spent[number] = -1
         if work[KEEPS_ONLY] or not ends_any(search, batch.cls[number]):
             continue
@@ -604,7 +663,14 @@ def search_batch(
             if len(search.nodes) > 0 and shedding.floats[TOKENS] < real[PLENTY]:
                 if score_of_end(search, kept, floats, event, gaps[number]) < real[LEAST_SCORE]:
                     left, work[LEFT] = 0, 0
-        if left > 0:
+        if left > 0 and work[WANTED] == ALL:
+            status = list_end(
+                control, search, program, kept, frame, at_work, event, number, batch.low[number], work, hits, links
+            )
+            if status != DONE:
+                work[IS_KEPT] = 1
+                return status
+        elif left > 0:
             search_end(
                 control, search, program, kept, frame, at_work, event, number, batch.low[number], work, hits, links
             )
@@ -637,7 +703,7 @@ def search_some(
         end, path, is_point[number] = ends[number], 0, False
         while path < paths and not is_point[number] and work[LEFT] > 0:
             if search.ends[kept.cls[end] * paths + path]:
-                start = search_path(search, program, kept, frame, at_work, path, end, lows[number], work)
+                start = search_path(search, program, kept, frame, at_work, path, end, lows[number], work, False)
                 is_point[number] = start != NEVER
             path += 1
         if work[LEFT] <= 0 and not is_point[number]:
