@@ -138,6 +138,7 @@ def test_exact_points_change_over_where_it_takes_less(monkeypatch: pytest.Monkey
     """They are the same, in any split and restarted, and take fewer run-steps."""
     monkeypatch.setattr(exact_ways, "LEAST_STEPS", 2.0)
     monkeypatch.setattr(exact_ways, "TRIED_EVENTS", 256)
+    monkeypatch.setattr(exact_ways, "MOST_AT_ONCE", 1024)
     query, table = compile_query(QUERY, engine="runs"), stream(20_000, 6, rises_at=0.2, times=4)
     whole, plain = Matcher(query.plan, output="points"), Matcher(query.plan, output="points", merge="equal,chain")
     expected = plain.push(table)

@@ -237,6 +237,10 @@ class Piece:
         Runs shed so far.
     points : int
         Match points found so far.
+    kept : int
+        Events that are kept, where ends of matches are searched.
+    open_ends : int
+        Ends so far that the budget left open.
     """
 
     tick: int
@@ -247,6 +251,8 @@ class Piece:
     price: float
     shed: int
     points: int
+    kept: int = 0
+    open_ends: int = 0
 
 
 @dataclass(frozen=True)
@@ -446,9 +452,9 @@ class RunRecord(SpentRecord):
         How long that would take, by what events and run-steps took here; None where this run does not tell.
     audit_work : int, optional
         Run-steps that the audit took; None where they are not told apart.
-    ends, unsearched : int
-        Events that can end a match, where match points were searched for backwards, and those of them of which the
-        budget left it open.
+    ends, unsearched, most_kept : int
+        Events that can end a match, where match points were searched for backwards, those of them of which the budget
+        left it open, and the most events that were kept at once to be searched.
     push_p99 : float, optional
         How long a push took at most, in 99 of 100 cases, in seconds; of the latest ones of a stream that is pushed.
     """
@@ -479,6 +485,7 @@ class RunRecord(SpentRecord):
     audit_work: int | None = None
     ends: int = 0
     unsearched: int = 0
+    most_kept: int = 0
     push_p99: float | None = None
 
     def __repr__(self) -> str:

@@ -12,7 +12,8 @@ class RunProgress:
     ``events`` in all, ``relevant`` to a letter, ``without_key`` (an equivalence attribute is NULL), the ``keys`` that
     have state, and ``keys_dropped`` since they had no event for too long: each time counts. Of the runs engine:
     ``steps`` (a run tested against an event), runs ``made``, of these ``merged`` with others, the most that lived at
-    once (``peak``), those that ``live`` now, and those ``shed``.
+    once (``peak``), those that ``live`` now, and those ``shed``. Events that are
+    ``kept`` now to be searched, and the most at once (``most_kept``).
     """
 
     events: int = 0
@@ -26,6 +27,8 @@ class RunProgress:
     peak: int = 0
     live: int = 0
     shed: int = 0
+    kept: int = 0
+    most_kept: int = 0
 
     def take(self, work: tuple[int, ...]) -> None:
         """Take over the numbers of ``Runs.work``."""

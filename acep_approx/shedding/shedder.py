@@ -597,6 +597,8 @@ class Shedder(Outcome):
             price=arena.price,
             shed=int(arena.counts.sum()),
             points=self.metrics.found,
+            kept=progress.kept,
+            open_ends=0 if self.ways is None else self.ways.unsearched,
         )
 
     def finish(self) -> None:

@@ -13,6 +13,7 @@ from acep_approx.arrays import Bools, Ints, extended
 from acep_approx.automaton.resolve import Register
 from acep_approx.engines.batches import RunEvents
 from acep_approx.engines.engine import NO_WORDS
+from acep_approx.engines.progress import RunProgress
 from acep_approx.engines.runs.event_columns import CODED, EventColumns
 from acep_approx.engines.runs.programs import Rewording
 from acep_approx.engines.runs.runs import Runs
@@ -157,6 +158,12 @@ class EndSearch(Runs):
     def ids(self) -> Ints:
         """The events that links point to, and those that matches to come can be made of."""
         return np.concatenate((super().ids(), self._columns()["id"]))
+
+    def report(self, progress: RunProgress) -> None:
+        """Write down what was done so far, and how many events are kept."""
+        super().report(progress)
+        progress.kept = int(self.kept.used[0])
+        progress.most_kept = max(progress.most_kept, progress.kept)
 
     # --- running --------------------------------------------------------------------------------------------
 

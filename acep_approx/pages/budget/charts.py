@@ -39,7 +39,8 @@ def load(record: SpentRecord) -> str:
     -------
     str
         Five strips on one axis: work so far below the bound so far, run-steps per event, live runs, runs shed, price;
-        of engines with prices of their own in the place of these the match points that work finds.
+        of engines with prices of their own in the place of these the match points that work finds; where ends are
+        searched, the events that are kept, and the ends that are left open.
     """
     pieces = thinned(record.pieces, MOST_PIECES)
     time = Times.of(pieces, record.begin)
@@ -56,16 +57,16 @@ def load(record: SpentRecord) -> str:
         parts.append(f'<path class="{kind}" d="{lines[name]}{end}"/>')
     meanings = (("line l0", "work done"), ("line l1 dash", "allowed"))
     parts += legend(WIDTH - RIGHT - 190, first.top - 14, meanings, 110)
-    work, bound, events, shed = (
-        np.diff([0, *(getattr(piece, name) for piece in pieces)]) for name in ("work", "bound", "events", "shed")
+    work, bound, events = (
+        np.diff([0, *(getattr(piece, name) for piece in pieces)]) for name in ("work", "bound", "events")
     )
     allowed = (bound / np.maximum(events, 1)).tolist()
     strips: list[tuple[str, list[float], int]] = [
         ("run-steps per event", (work / np.maximum(events, 1)).tolist(), 0),
-        ("live runs", [float(piece.live) for piece in pieces], 3),
-        ("runs shed", shed.astype(float).tolist(), 1),
-        (*_worth_of_work(record, pieces), 2),
+        *_kept_and_left_out(pieces),
     ]
+    if not is_searched(pieces):
+        strips.append((*_worth_of_work(record, pieces), 2))
     top = first.top + first.height + 44
     for name, values, colour in strips:
         reach = max(values + (allowed if colour == 0 else []))
@@ -85,6 +86,24 @@ def load(record: SpentRecord) -> str:
         description=f"{record.work:,} run-steps of {record.allowed:,} allowed ones, over {record.events:,} events; "
         f"{record.shed_runs:,} runs were shed. The numbers are in the table below.",
     )
+
+
+def is_searched(pieces: Sequence[Piece]) -> bool:
+    """Whether ends were searched all the time, so that there is no run, and no price for one."""
+    return any(piece.kept for piece in pieces) and not any(piece.live or piece.shed for piece in pieces)
+
+
+def _kept_and_left_out(pieces: Sequence[Piece]) -> Iterator[tuple[str, list[float], int]]:
+    """What is kept at a time, and what is left out: runs, or events and ends of matches that are searched."""
+    kept = (("live runs", "live", 3), ("events kept", "kept", 3))
+    left_out = (("runs shed", "shed", 1), ("ends left open", "open_ends", 1))
+    searches = any(piece.kept for piece in pieces)
+    for by_runs, by_ends in (kept, left_out):
+        for title, name, colour in (by_runs, by_ends):
+            values = [getattr(piece, name) for piece in pieces]
+            if (title, name, colour) == (by_ends if searches else by_runs) or any(values):
+                told = values if name in ("live", "kept") else np.diff([0, *values]).tolist()
+                yield title, [float(value) for value in told], colour
 
 
 def _worth_of_work(record: SpentRecord, pieces: Sequence[Piece]) -> tuple[str, list[float]]:
@@ -107,8 +126,11 @@ def _hits(record: SpentRecord, pieces: Sequence[Piece], time: Times, base: float
         said = (
             f"up to {moment_text(piece.tick, is_time=record.is_time)}\n{piece.events:,} events\n{piece.work:,} "
             f"run-steps of {piece.bound:,}\n{piece.live:,} live runs\n"
-            f"{f'price {piece.price:.4g}' + chr(10) if record.has_one_price else ''}"
-            f"{piece.shed:,} runs shed so far\n{piece.points:,} match points so far"
+            f"{f'{piece.kept:,} events kept' + chr(10) if piece.kept else ''}"
+            f"{f'price {piece.price:.4g}' + chr(10) if record.has_one_price and not piece.kept else ''}"
+            f"{piece.shed:,} runs shed so far\n"
+            f"{f'{piece.open_ends:,} ends left open so far' + chr(10) if piece.kept else ''}"
+            f"{piece.points:,} match points so far"
         )
         yield (
             f'<rect class="hit" x="{left:.1f}" y="24" width="{max(right - left, 0.5):.1f}" height="{base - 24:.1f}">'

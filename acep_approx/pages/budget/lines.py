@@ -135,7 +135,8 @@ def summary(record: RunRecord) -> list[str]:
 def searched_words(record: RunRecord) -> str:
     """What was searched backwards, and what the budget left open."""
     ends = counted(record.ends, "possible end") + " of matches"
-    return f"searched backwards: {ends}, {record.unsearched:,} of them left open by the budget"
+    kept = f"at most {counted(record.most_kept, 'event')} kept at once"
+    return f"searched backwards: {ends}, {record.unsearched:,} of them left open by the budget; {kept}"
 
 
 def recall_words(estimate: RecallEstimate | None) -> str:

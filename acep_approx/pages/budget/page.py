@@ -169,14 +169,18 @@ def load_section(record: SpentRecord) -> Iterator[str]:
     )
     yield f"<figure>{load(record)}</figure>"
     rows = []
+    searches = any(piece.kept for piece in record.pieces)
     for piece in thinned(record.pieces, MOST_ROWS):
         texts = [f"{number:,}" for number in (piece.events, piece.work, piece.bound, piece.live)]
+        texts += [f"{piece.kept:,}", f"{piece.open_ends:,}"] if searches else []
         price = (f"{piece.price:.4g}",) if record.has_one_price else ()
         counts = (f"{piece.shed:,}", f"{piece.points:,}")
         rows.append([moment_text(piece.tick, is_time=record.is_time), *texts, *price, *counts])
     named = ("price",) if record.has_one_price else ()
-    head = ["up to", "events", "run-steps", "allowed", "live runs", *named, "shed", "match points"]
-    caption = f"all but live runs{' and price' if named else ''} are counted from the beginning"
+    of_ends = ["events kept", "ends left open"] if searches else []
+    head = ["up to", "events", "run-steps", "allowed", "live runs", *of_ends, *named, "shed", "match points"]
+    now = ["live runs", *of_ends[:1], *named]
+    caption = f"all but {', '.join(now[:-1]) + ' and ' if now[1:] else ''}{now[-1]} are counted from the beginning"
     yield f"<details><summary>as a table</summary>{table(head, rows, caption=caption)}</details>"
 
 
