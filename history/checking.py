@@ -10,13 +10,13 @@ import math
 from collections.abc import Mapping
 from dataclasses import fields
 from itertools import pairwise
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 
 from history.trace import Trace
 from history.values import Values
-from history.vectors import CONTEXT, PAIRED, Feature, Scheme
+from history.vectors import CONTEXT, PAIRED, Feature, Scheme, ValuesBy
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -66,7 +66,7 @@ def _check_scheme(scheme: Scheme) -> None:
     require(_are_rising(scheme.since) and len(scheme.since) <= MOST_SINCE, "the times since the last event do not rise")
     require(all(0 <= share <= 1 for share in scheme.since), "a time since the last event is outside of the window")
     require(type(scheme.cost_power) in (int, float) and 0 <= scheme.cost_power <= 1, "costs have no power from 0 to 1")
-    require(scheme.values in ("means", "paths"), "it is not said how values are worked out")
+    require(scheme.values in get_args(ValuesBy), "it is not said how values are worked out")
     for place in scheme.places:
         is_place = isinstance(place.state, str) and _is_count(place.errors)
         require(is_place, "a place has no state, or no number of errors")

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from history.arrays import Floats
+from history.arrays import Floats, Ints
 from history.graph import Graph
 
 PSEUDO = 5.0
@@ -18,6 +18,11 @@ LEAST_COST = 0.05
 """Run-steps of a run at least."""
 SWEEPS, CLOSE, TINY = 64, 1e-6, 1e-12
 """How often gains are worked out anew from one another at most, and when they are the same."""
+
+PRICES, RANGE = 32, 1e-4
+"""Prices at which it is looked whether a run is worth keeping, down to so much of the highest."""
+STOPPING_SWEEPS = 16
+"""How often values at a price are worked out anew from one another at most: those of the last one are a good begin."""
 
 KNOWN = 20.0
 """Visits of a vertex that what a learner has found of it counts for."""
@@ -57,12 +62,12 @@ def fit_values(graph: Graph) -> Values:
     Parameters
     ----------
     graph : Graph
-        The history. Where ``graph.scheme.values`` is "paths", gains come from the edges: see ``gains_by_paths``.
+        The history. Unless ``graph.scheme.values`` is "means", gains come from the edges: see ``gains_by_paths``.
 
-    Complexity: O(vertices), with "paths" also O(edges · sweeps).
+    Complexity: O(vertices), without "means" also O(edges · sweeps).
     """
     counts = graph.counts
-    is_by_paths = graph.scheme.values == "paths"
+    is_by_paths = graph.scheme.values != "means"
     gain = gains_by_paths(graph) if is_by_paths else _gains(graph, counts.reached.astype(np.float64))
     cost = np.maximum(_shrunk(graph, counts.cost), LEAST_COST)
     chance = _shrunk(graph, counts.led.astype(np.float64))
@@ -87,28 +92,98 @@ def gains_by_paths(graph: Graph) -> Floats:
 
     Bellman 1957; to use it here is ours. Complexity: O(edges) for each of up to 64 sweeps.
     """
-    scheme, counts = graph.scheme, graph.counts
-    visits = np.maximum(counts.visits, 1)
-    rate = counts.moves / visits[counts.source]
-    stays = counts.target % (scheme.cells // scheme.remaining) > 0  # a child has bound its last event just now
-    (source, target, stay), (parent, child, made) = (
-        (counts.source[chosen], counts.target[chosen], rate[chosen]) for chosen in (stays, ~stays)
-    )
-    stay = np.minimum(stay, 1.0)  # a run stays once at most: with more, as a damaged file has, gains grow without end
-    children = np.bincount(parent, made, scheme.vertices)
-    has_child = -np.expm1(-children) / np.maximum(children, TINY)
-    direct = counts.completed / visits
+    scheme, counts, ways = graph.scheme, graph.counts, _Ways.of(graph)
     gain = np.zeros(scheme.vertices)
     for _ in range(SWEEPS):
-        later = np.bincount(source, stay * gain[target], scheme.vertices)
-        more = np.maximum(gain[child] - later[parent] - direct[parent] / 2, 0.0)
-        backup = direct + later + has_child * np.bincount(parent, made * more, scheme.vertices)
-        before, gain = gain, _gains(graph, counts.visits * backup)
+        before, gain = gain, _gains(graph, counts.visits * ways.backup(gain))
         if np.abs(gain - before).max() <= CLOSE * gain.max():
             break
     place = scheme.place_of_group[np.arange(scheme.vertices) // scheme.cells]
     reached, found = (np.bincount(place, column) for column in (counts.reached, counts.visits * gain))
     return np.asarray(gain * (reached / np.maximum(found, TINY))[place], np.float64)
+
+
+@dataclass(frozen=True)
+class _Ways:
+    """Where the runs of each vertex go with the next event, as far as edges tell; see ``gains_by_paths``.
+
+    ``source``, ``target`` and ``stay`` are of runs that stay, ``parent``, ``child`` and ``made`` of their children.
+    """
+
+    source: Ints
+    target: Ints
+    stay: Floats
+    parent: Ints
+    child: Ints
+    made: Floats
+    has_child: Floats
+    direct: Floats
+
+    @classmethod
+    def of(cls, graph: Graph) -> _Ways:
+        scheme, counts = graph.scheme, graph.counts
+        visits = np.maximum(counts.visits, 1)
+        rate = counts.moves / visits[counts.source]
+        stays = counts.target % (scheme.cells // scheme.remaining) > 0  # a child has bound its last event just now
+        (source, target, stay), (parent, child, made) = (
+            (counts.source[chosen], counts.target[chosen], rate[chosen]) for chosen in (stays, ~stays)
+        )
+        # a run stays once at most: with more, as a damaged file has, gains grow without end
+        stay = np.minimum(stay, 1.0)
+        children = np.bincount(parent, made, scheme.vertices)
+        has_child = -np.expm1(-children) / np.maximum(children, TINY)
+        return cls(source, target, stay, parent, child, made, has_child, counts.completed / visits)
+
+    def later(self, values: Floats) -> Floats:
+        """What runs are worth, on average, in the vertices that they stay until."""
+        return np.asarray(np.bincount(self.source, self.stay * values[self.target], len(values)), np.float64)
+
+    def backup(self, values: Floats) -> Floats:
+        """What runs are worth, if those of the vertices that they lead to are worth that."""
+        later = self.later(values)
+        more = np.maximum(values[self.child] - later[self.parent] - self.direct[self.parent] / 2, 0.0)
+        return self.direct + later + self.has_child * np.bincount(self.parent, self.made * more, len(values))
+
+
+def stopping_index(graph: Graph) -> Floats:
+    """Up to which price of a run-step the runs of each vertex are worth keeping, if they may be dropped later.
+
+    Gain over cost is a mean over whole lives. But a run may be kept until the next event and then dropped, and its
+    children must pay for themselves. At a price ``x`` of a run-step a run is worth
+
+        V(v) = max(0, what V says of where it leads to, as in ``gains_by_paths`` - x · c(v))
+
+    c(v): the run-steps until it is seen next. The index is the price at which that comes to 0; between the prices that
+    are looked at it goes by the logarithm.
+
+    Returns
+    -------
+    float64 array, shape (vertices,)
+        Match points per run-step.
+
+    Source: Gittins 1979 (the index of a stopping problem); to rank partial matches by it is ours.
+    Complexity: O(edges) for up to 16 sweeps at each of 32 prices.
+    """
+    scheme, ways = graph.scheme, _Ways.of(graph)
+    whole = _shrunk(graph, graph.counts.cost).reshape(-1)
+    cost = np.maximum(whole - ways.later(whole), LEAST_COST)
+    highest = max(float((ways.backup(gains_by_paths(graph)) / cost).max(initial=0.0)), TINY)
+    prices = highest * RANGE ** (np.arange(PRICES) / (PRICES - 1))
+    values, index, last = np.zeros(scheme.vertices), np.zeros(scheme.vertices), np.zeros(scheme.vertices)
+    for number, price in enumerate(prices.tolist()):
+        for _ in range(STOPPING_SWEEPS):
+            net = _gains(graph, graph.counts.visits * (ways.backup(values) - price * cost))
+            before, values = values, np.maximum(net, 0.0)
+            if np.abs(values - before).max() <= CLOSE * max(values.max(), TINY):
+                break
+        is_new = (index == 0.0) & (net > 0.0)
+        if number:  # it passes 0 between the last price and this one
+            part = np.where(is_new, net / np.maximum(net - last, TINY), 0.0)
+            index = np.where(is_new, price * (prices[number - 1] / price) ** part, index)
+        else:
+            index = np.where(is_new, price, index)
+        last = net
+    return np.asarray(index, np.float64)
 
 
 def _gains(graph: Graph, total: Floats) -> Floats:

@@ -33,7 +33,7 @@ MOST_LOG = 700.0
 """Of a number that floats have room for."""
 CONTEXT = "context"
 """Kind and name of the feature that trees give, and kind of the columns that only they look at."""
-ValuesBy = Literal["means", "paths"]
+ValuesBy = Literal["means", "paths", "index"]
 """How values are worked out from what was counted."""
 Column = npt.NDArray[np.generic]
 
@@ -188,7 +188,7 @@ class Scheme:
     since : tuple of float, default (0, 1/16, 1/4)
         Shares of the window, rising. The bucket of the time since the last event is how many of them it is above:
         0 means that the event has just been bound.
-    values : {"means", "paths"}, default "means"
+    values : {"means", "paths", "index"}, default "means"
         How it is worked out what runs at a vertex are worth: see ``values.fit_values``.
     cost_power : float, default 1
         The gain of a run is divided by this power of its run-steps: 1 ranks by gain per run-step, 0 by gain alone.

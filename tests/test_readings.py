@@ -19,8 +19,8 @@ from acep_approx.kernels.runs import scores as kernel
 from acep_approx.matching.tracing.traced import LOGGED
 from acep_approx.training import pricing, training
 from acep_approx.training.past import Past
+from acep_approx.training.policies import gains_and_costs, raised, worth_of
 from acep_approx.training.policies import history as by_history
-from acep_approx.training.policies import raised, worth_of
 from acep_approx.training.pricing import PricePoint, Prices
 from acep_approx.training.trace import Remembered
 from acep_approx.training.training import WITH_PAIRS, Reading
@@ -28,6 +28,7 @@ from history import Feature, Graph, Place, Scheme, fit_values
 from history.checking import scheme_of
 from history.fitting import fit_features
 from history.trees import NULL, Node, Trees, fit_trees
+from history.values import stopping_index
 from history.vectors import PAIRED, FeatureKind
 
 NEAR = """
@@ -259,6 +260,49 @@ def test_by_paths_no_gain_grows_without_end_where_more_runs_stay_than_there_were
     counts.moves, counts.passed = np.array([2**62, 2**62]), np.array([5, 5])
     with np.errstate(all="raise"):
         assert np.isfinite(fit_values(graph).gain).all()
+
+
+# --- by the index of a stopping problem -------------------------------------------------------------------------
+
+
+def waiting(children: int = 0) -> Graph:
+    """Half of the A's are completed by the next event; the others wait for nothing, for many run-steps.
+
+    Of these so many have a child that is completed for certain, after as long a wait.
+    """
+    graph = Graph(Scheme((Place("a", 0), Place("a b", 0)), 10, remaining=1, since=(0.0, 5.0), values="index"))
+    counts = graph.counts
+    just, later, child = 0, 1, graph.scheme.cells
+    counts.visits[[just, later, child]] = 100_000, 50_000, children
+    counts.reached[[just, child]] = 50_000 + children, children
+    counts.completed[[just, child]] = 50_000, children
+    counts.cost[[just, later, child]] = 100_000 + 50_000 * 100, 50_000 * 100, children * 100
+    counts.source, counts.target = np.array([just, just]), np.array([later, child])
+    counts.moves, counts.passed = np.array([50_000, children]), np.array([0, children])
+    return graph
+
+
+def test_by_the_index_a_run_is_worth_what_it_finds_before_it_is_dropped() -> None:
+    """Gain over cost says a hundredth of that: it counts the whole wait."""
+    graph = waiting()
+    index, values = stopping_index(graph), fit_values(graph)
+    assert index[0] == pytest.approx(0.5, rel=0.05)
+    assert values.gain[0] / values.cost[0] == pytest.approx(0.5 / 51, rel=0.05)
+    assert index[1] < 0.01
+
+
+def test_by_the_index_children_pay_for_themselves() -> None:
+    """One that finds a match point for 100 run-steps adds nothing to a parent that finds one for two."""
+    graph = waiting(children=50_000)
+    index = stopping_index(graph)
+    assert index[0] == pytest.approx(0.5, rel=0.05)
+    assert index[graph.scheme.cells] == pytest.approx(0.01, rel=0.2)
+
+
+def test_a_reading_by_the_index_ranks_by_it_alone() -> None:
+    gain, cost = gains_and_costs(waiting())
+    assert (cost == 1).all()
+    assert np.array_equal(gain, stopping_index(waiting()))
 
 
 # --- which one is used --------------------------------------------------------------------------------------

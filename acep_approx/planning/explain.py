@@ -162,7 +162,7 @@ def _runs(plan: Plan, cost: RunsCost) -> list[tuple[str, list[str]]]:
         ("tests", _tests(registers)),
         *([("sets", moves)] if (moves := few(_moved(registers))) else []),
         ("merging", few(_merged(registers))),
-        ("points", [_backwards(plan)]),
+        ("points", _backwards(plan)),
         ("work", [cost.work, *_growth(registers)]),
         (
             "memory",
@@ -174,12 +174,14 @@ def _runs(plan: Plan, cost: RunsCost) -> list[tuple[str, list[str]]]:
     ]
 
 
-def _backwards(plan: Plan) -> str:
-    """Whether match points can be found without following partial matches."""
+def _backwards(plan: Plan) -> list[str]:
+    """Whether match points, and matches, can be found without following partial matches."""
     if plan.why_not_backwards is not None:
-        return f"found by following partial matches only: {plan.why_not_backwards}"
+        return [f"found by following partial matches only: {plan.why_not_backwards}"]
     ends = dict.fromkeys(arcs_label(plan, path.arcs[-1]) for path in plan.paths)
-    return f"asked for alone, can be searched for backwards from {' or '.join(ends)}, which is done where it takes less"
+    said = f"asked for alone, can be searched for backwards from {' or '.join(ends)}, which is done where it takes less"
+    lists = plan.paths_are_all and not plan.is_count_window
+    return [said, *(["all matches can be listed so, too"] if lists else [])]
 
 
 def arcs_label(plan: Plan, arc: int) -> str:

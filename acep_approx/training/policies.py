@@ -26,7 +26,7 @@ from history.coverage.groups import covers_by_maps
 from history.graph import Graph
 from history.trace import KEY
 from history.trees import Trees
-from history.values import fit_values
+from history.values import fit_values, stopping_index
 from history.vectors import Feature, Scheme
 
 FEW = 20
@@ -186,12 +186,21 @@ def history(automaton: RegisterAutomaton, graph: Graph | None, overlap: float) -
     """
     if graph is None:
         raise no_history("history")
-    values = fit_values(graph)
+    gain, cost = gains_and_costs(graph)
     if overlap > AGREE:
-        worth = worth_of(automaton, graph.scheme, raised(values.gain), values.cost, overlap - AGREE)
+        worth = worth_of(automaton, graph.scheme, raised(gain), cost, overlap - AGREE)
         return replace(worth, joins=joins(automaton))
-    worth = worth_of(automaton, graph.scheme, raised(values.gain), values.cost, abs(overlap))
+    worth = worth_of(automaton, graph.scheme, raised(gain), cost, abs(overlap))
     return beside_others(worth, automaton, graph, overlap)
+
+
+def gains_and_costs(graph: Graph) -> tuple[Floats, Floats]:
+    """What runs of each vertex are ranked by: their gain over their cost, or the index alone."""
+    if graph.scheme.values == "index":
+        index = stopping_index(graph)
+        return index, np.ones_like(index)
+    values = fit_values(graph)
+    return values.gain, values.cost
 
 
 def beside_others(worth: Worth, automaton: RegisterAutomaton, graph: Graph, overlap: float) -> Worth:

@@ -73,8 +73,8 @@ class Reading:
     ----------
     name : str
         Which of the graphs.
-    values : {"means", "paths"}
-        See ``history.values.fit_values``.
+    values : {"means", "paths", "index"}
+        See ``history.values``.
     overlap : float
         See ``policies.worth_of``.
     cost_power : float
@@ -123,8 +123,9 @@ def choose(
     The others are of the same graph.
 
     First the first and the last graph are tried, with values by paths and by means, with and without the weight of
-    run-steps, each with three overlaps; then the best of these with the other graphs, with half that weight, and with
-    other overlaps. The one that was tried first is kept unless another is better by more than chance allows; where too
+    run-steps, each with three overlaps; then the best of these with the other graphs, by the index of a stopping
+    problem, with half that weight, and with other overlaps. The one that was tried first is kept unless another is
+    better by more than chance allows; where too
     few match points were learned from, or are to be found, no other is tried.
 
     Parameters
@@ -153,7 +154,8 @@ def choose(
         if min(points, trials.points) < FEW_POINTS:
             return (trials.priced(trials.best),)
     trials.vary(trials.best, "name", tuple(graphs))
-    trials.vary(trials.best, "cost_power", (BETWEEN,))
+    trials.vary(replace(trials.best, cost_power=1.0), "values", ("index",))
+    trials.vary(trials.best, "cost_power", (BETWEEN,) if trials.best.values != "index" else ())
     trials.vary(trials.best, "overlap", MORE_AGREEING if trials.best.overlap > AGREE else MORE_OVERLAPS)
     best = trials.best
     others = sorted((one for one in trials.of(best.name) if one != best), key=lambda one: one.recall, reverse=True)
