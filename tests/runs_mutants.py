@@ -127,8 +127,8 @@ def the_wrong_runs_are_dominated() -> None:
 
 def a_later_start_does_not_count() -> None:
     """A run that started earlier may take the place of one that started later."""
-    old = "words[base + one] < words[base + other]"
-    rewritten(kernel_fronts, "dominates", old, "False")
+    old = "began >= start if dominate else began <= start"
+    rewritten(kernel_fronts, "of_those", old, "began >= NEVER")
 
 
 def merged_runs_have_the_earliest_start() -> None:

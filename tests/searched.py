@@ -21,6 +21,32 @@ from acep_approx.kernels.runs.end_search import LATEST
 from acep_approx.matching.execution import Execution
 from acep_approx.matching.outputs.kinds import BARE
 
+QUERY = "PATTERN SEQ(A a, B b, A c) WHERE [g] AND b.x > a.x AND c.y = a.y WITHIN 60"
+PATTERNS = (
+    "SEQ(A a, B b, A c)",
+    "SEQ(A a, (B b | A d), B c)",
+    "SEQ(A a, B+ b[], A c)",
+    "SEQ(A a, ~(B n), A b, B c)",
+    "SEQ(A a, B? b, A c)",
+)
+CONDITIONS = ("b.x > a.x", "c.x = a.x", "c.x <= b.x AND a.x != c.x", "a.x + b.x > c.x")
+LONG = (
+    "PATTERN SEQ(A a, B b, A c) WHERE b.x > a.x AND c.s = a.s WITHIN 90",
+    "PATTERN SEQ(A a, B b, A c) WHERE [s] AND c.y < b.y AND b.y < a.y WITHIN 200 ERRORS 1",
+    "PATTERN SEQ(A a, B b, C c) WHERE [s] AND c.x > b.x AND c.x > a.x WITHIN 40 events",
+    "PATTERN SEQ(A a, B b, A c, C d) WHERE d.s = a.s AND c.s = b.s AND c.y > a.y + 1 WITHIN 60",
+)
+
+
+def stream(events: int, seed: int, *, rises_at: float = 1.0, times: int = 30) -> pa.Table:
+    """Random events; from a share of them on so many times as many come in a tick."""
+    dice, now, rows = Random(seed), 0.0, []
+    for number in range(events):
+        now += 1.0 if number < rises_at * events else 1 / times
+        rows.append({"ts": int(now), "type": dice.choice("AABC"), "g": dice.choice("pq"),
+                     "x": dice.randrange(9), "y": dice.randrange(20)})  # fmt: skip
+    return pa.Table.from_pylist(rows)
+
 
 def some_orders(known: Iterable[Path], random: Random, wanted: int = LATEST) -> Searches:
     """Searches in some order of each path."""

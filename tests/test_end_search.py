@@ -22,7 +22,7 @@ from tests.cases import cases
 from tests.naive import expected_matches, match_points
 from tests.numbered_worlds import numbered_world
 from tests.rich_worlds import RichWorld
-from tests.searched import batches_of, forward, load_of, points, some_orders
+from tests.searched import CONDITIONS, LONG, PATTERNS, batches_of, forward, load_of, points, some_orders
 from tests.smaller_worlds import holds_for
 
 
@@ -74,16 +74,6 @@ def _searchable(number: int) -> bool:
         return False
 
 
-PATTERNS = (
-    "SEQ(A a, B b, A c)",
-    "SEQ(A a, (B b | A d), B c)",
-    "SEQ(A a, B+ b[], A c)",
-    "SEQ(A a, ~(B n), A b, B c)",
-    "SEQ(A a, B? b, A c)",
-)
-CONDITIONS = ("b.x > a.x", "c.x = a.x", "c.x <= b.x AND a.x != c.x", "a.x + b.x > c.x")
-
-
 @pytest.mark.parametrize("pattern", PATTERNS)
 def test_exhaustively(pattern: str) -> None:
     """All short streams of two kinds of events with two values, each as a key of one input, in every order of joins."""
@@ -129,14 +119,6 @@ def test_what_cannot_be_searched_is_told(text: str) -> None:
     assert registers is not None
     with pytest.raises(NoPathsError, match=WHY[text]):
         paths(registers)
-
-
-LONG = (
-    "PATTERN SEQ(A a, B b, A c) WHERE b.x > a.x AND c.s = a.s WITHIN 90",
-    "PATTERN SEQ(A a, B b, A c) WHERE [s] AND c.y < b.y AND b.y < a.y WITHIN 200 ERRORS 1",
-    "PATTERN SEQ(A a, B b, C c) WHERE [s] AND c.x > b.x AND c.x > a.x WITHIN 40 events",
-    "PATTERN SEQ(A a, B b, A c, C d) WHERE d.s = a.s AND c.s = b.s AND c.y > a.y + 1 WITHIN 60",
-)
 
 
 @pytest.mark.parametrize("text", LONG)

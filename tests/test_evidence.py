@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.special import bdtr
 
 from acep_approx.budget import evidence as module
 from acep_approx.budget.audit import AuditSample
@@ -18,13 +17,9 @@ from acep_approx.ranges import DamagedError
 from acep_approx.training.expecting import expected
 from acep_approx.training.pricing import PricePoint, Prices
 from tests.cases import cases
+from tests.intervals import refutes
 
 SHARES = st.floats(0.001, 0.999)
-
-
-def refutes(number: int, held: int) -> bool:
-    """Whether so few intervals of 95% hold the truth that their level cannot be true: 1 in 10,000 by chance."""
-    return bool(bdtr(held, number, 0.95) < 1e-4)
 
 
 # --- parts ---------------------------------------------------------------------------------------------------

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import cache
-from math import comb
 
 import numpy as np
 import pyarrow as pa
@@ -18,6 +17,7 @@ from acep_approx.shedding.exact_ends import LookBack
 from experiments.shedding.workloads import REAL, load
 from experiments.streams.real import is_here
 from tests.cases import cases
+from tests.intervals import refutes
 
 TEXT = "PATTERN SEQ(View v, Basket b, Pay p) WHERE [shop] AND b.price > v.price AND p.price > b.price WITHIN 300"
 KEYS = 6
@@ -44,11 +44,6 @@ def audited(some: BudgetedMatches) -> ExactCells:
     assert some.shedder is not None
     assert some.shedder.exact_audit is not None
     return some.shedder.exact_audit.cells
-
-
-def refutes(number: int, held: int) -> bool:
-    """Whether so few intervals of 95% hold the truth that their level cannot be true: 1 in 10,000 by chance."""
-    return sum(comb(number, k) * 0.95**k * 0.05 ** (number - k) for k in range(held + 1)) < 1e-4
 
 
 def test_it_sees_all_match_points_of_its_cells_and_which_of_them_were_found() -> None:

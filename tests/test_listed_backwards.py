@@ -16,9 +16,8 @@ from acep_approx.matching import choice
 from tests.cases import cases
 from tests.numbered_worlds import numbered_world
 from tests.rich_worlds import RichWorld
+from tests.searched import CONDITIONS, LONG, PATTERNS, QUERY, stream
 from tests.smaller_worlds import holds_for
-from tests.test_end_search import CONDITIONS, LONG, PATTERNS
-from tests.test_search_ways import QUERY, stream
 
 
 class Turning(ExactSearch):

@@ -19,19 +19,7 @@ from acep_approx.shedding.load import Load
 from acep_approx.shedding.shedder import Shedder
 from tests.cases import cases
 from tests.one_reading import learned
-from tests.searched import batches_of, forward, load_of, some_orders
-
-QUERY = "PATTERN SEQ(A a, B b, A c) WHERE [g] AND b.x > a.x AND c.y = a.y WITHIN 60"
-
-
-def stream(events: int, seed: int, *, rises_at: float = 1.0, times: int = 30) -> pa.Table:
-    """Random events; from a share of them on so many times as many come in a tick."""
-    dice, now, rows = Random(seed), 0.0, []
-    for number in range(events):
-        now += 1.0 if number < rises_at * events else 1 / times
-        rows.append({"ts": int(now), "type": dice.choice("AABC"), "g": dice.choice("pq"),
-                     "x": dice.randrange(9), "y": dice.randrange(20)})  # fmt: skip
-    return pa.Table.from_pylist(rows)
+from tests.searched import QUERY, batches_of, forward, load_of, some_orders, stream
 
 
 @dataclass
@@ -121,6 +109,7 @@ def test_searching_is_given_up_where_runs_promise_more(monkeypatch: pytest.Monke
     """And it is tried once more later; all that was found is right."""
     query = compile_query(QUERY, engine="runs")
     known, table = learned(HistoryGraph(query), stream(6000, 2)), stream(40_000, 5)
+    monkeypatch.setattr(ways, "MOST_STRETCH", ways.LEAST_STRETCH)
     monkeypatch.setattr(ways.Ways, "_is_poor", lambda self, granted: self._rest < 4 * ways.FIRST_REST)
     some = query.match_within(table, "20 steps/event", history=known)
     found = some.points()["row"].to_pylist()

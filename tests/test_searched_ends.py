@@ -9,9 +9,9 @@ from acep_approx.results.budgeted import BudgetedMatches
 from acep_approx.shedding.exact_audit import ExactAudit
 from acep_approx.shedding.shedder import Shedder
 from tests.cases import cases
+from tests.intervals import refutes
 from tests.one_reading import learned
-from tests.test_evidence import refutes
-from tests.test_search_ways import QUERY, stream
+from tests.searched import QUERY, stream
 
 BUDGET = "0.7 steps/event"
 

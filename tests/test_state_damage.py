@@ -160,7 +160,7 @@ def test_what_earlier_versions_wrote_is_of_another_format(begins: bytes) -> None
     """Whether they wrote a digest, or none."""
     old = begins + QUERY.matcher().state_bytes()[len(MAGIC) :]
     for read, code in ((QUERY.from_state, "ACEP-D041"), (describe, "ACEP-S011")):
-        with pytest.raises(DataError, match=f"{code}: .* the older format less than 12,") as error:
+        with pytest.raises(DataError, match=f"{code}: .* the older format less than 13,") as error:
             read(old)
         assert error.value.code == code
 
@@ -175,7 +175,7 @@ def with_format(number: int, kind: Kind, scope: Scope, monkeypatch: pytest.Monke
 def test_state_of_another_format_says_so(number: int, said: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of a matcher and of a shard of a stream on Spark."""
     state = with_format(number, MATCHER, MATCHER.unpack(QUERY.matcher().state_bytes()), monkeypatch)
-    with pytest.raises(DataError, match=f"ACEP-D041: the state has {said}, this version reads format 12"):
+    with pytest.raises(DataError, match=f"ACEP-D041: the state has {said}, this version reads format 13"):
         QUERY.from_state(state)
     state = with_format(number, SHARD, Scope(), monkeypatch)
     with pytest.raises(DataError, match=f"ACEP-S011: the checkpoint holds state of {said}, and"):

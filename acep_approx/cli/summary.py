@@ -48,8 +48,8 @@ def say_summary(
             f"{amount(seen.steps, 'run')} met, {per_event:,.1f} per event; at most {seen.peak:,} at once; "
             f"{seen.made:,} made, {merged:.0%} merged"
         )
-    if seen.most_kept:
-        say(f"at most {amount(seen.most_kept, 'event')} kept at once, to be searched backwards")
+        if seen.most_kept:
+            say(f"at most {amount(seen.most_kept, 'event')} kept at once, to be searched backwards")
     if not output.is_count:
         say_found(results, output.thing)
     if seen.without_key:

@@ -52,7 +52,7 @@ from acep_approx.shedding.load import (
 from acep_approx.shedding.metrics import Metrics
 from acep_approx.shedding.outcome import Outcome
 from acep_approx.shedding.timing import StepClock
-from acep_approx.shedding.ways import Ways, stretch_after
+from acep_approx.shedding.ways import LEAST_PIECE, Ways, stretch_after
 from acep_approx.subscriptions.published import FIRST_ID
 from acep_approx.subscriptions.templates.pair_runs import NUMBER
 from acep_approx.training.needless import warn_of_no_learning
@@ -335,7 +335,7 @@ class Shedder(Outcome):
         learning = self.observer or self.online
         most = WHOLE_BATCH if learning is None else learning.most_events
         if self.looks_back:
-            stretch = stretch_after(self._events)
+            stretch = stretch_after(self._events, LEAST_PIECE)
             most = min(most, stretch - self._events % stretch)
         if self.exact_work is None or self.has_searched:
             return most

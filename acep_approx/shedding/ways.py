@@ -22,8 +22,9 @@ if TYPE_CHECKING:
     from acep_approx.training.pricing import Prices
     from acep_approx.training.searching import SearchCost
 
-LEAST_STRETCH, MOST_STRETCH, PART = 1 << 12, 1 << 14, 16
-"""Events after which it is looked again, if a window has passed as well: a sixteenth of those so far, about."""
+LEAST_PIECE, LEAST_STRETCH, MOST_STRETCH, PART = 1 << 10, 1 << 12, 1 << 14, 8
+"""Events after which it is written down where the run stands, and those after which it is looked again, if a window has
+passed as well: an eighth of those so far, about."""
 LEAST_ENDS = 32
 """Events that can end a match, below which a stretch says nothing."""
 BETTER = 0.1
@@ -36,9 +37,9 @@ WHOLE_PAYS = 0.5
 without a limit ends of matches are searched where it took less than so much of the exact run's work."""
 
 
-def stretch_after(events: int) -> int:
+def stretch_after(events: int, least: int = LEAST_STRETCH) -> int:
     """How many events the stretch has that begins after so many, or that these lie in."""
-    return min(max((1 << events.bit_length()) // PART, LEAST_STRETCH), MOST_STRETCH)
+    return min(max((1 << events.bit_length()) // PART, least), MOST_STRETCH)
 
 
 @dataclass

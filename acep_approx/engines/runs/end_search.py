@@ -160,9 +160,13 @@ class EndSearch(Runs):
         return np.concatenate((super().ids(), self._columns()["id"]))
 
     def report(self, progress: RunProgress) -> None:
-        """Write down what was done so far, and how many events are kept."""
+        """Write down what was done so far, and how many events are kept: of others than those in the window none is."""
         super().report(progress)
-        progress.kept = int(self.kept.used[0])
+        kept = self._columns()
+        newest = np.full(max(self.slots, 1), NEVER if self.is_count else kept["tick"].max(initial=NEVER))
+        if self.is_count:
+            np.maximum.at(newest, kept["slot"], kept["tick"])
+        progress.kept = int(np.count_nonzero(kept["tick"] >= newest[kept["slot"]] - self.window))
         progress.most_kept = max(progress.most_kept, progress.kept)
 
     # --- running --------------------------------------------------------------------------------------------
