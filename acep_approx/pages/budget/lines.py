@@ -187,9 +187,12 @@ def basis_words(estimate: RecallEstimate) -> str:
 def spent(record: SpentRecord) -> list[tuple[str, str]]:
     """Numbers to know, each with what it is: what a run used of its budget, shed and found."""
     used = percent(record.work / record.allowed) if record.allowed else "none"
+    left_out = (f"{record.shed_runs:,}", "runs shed")
+    if isinstance(record, RunRecord) and record.ends and not record.shed_runs:
+        left_out = (f"{record.unsearched:,}", f"of {record.ends:,} possible ends of matches left open")
     return [
         (used, f"of the budget used: {record.work:,} of {record.allowed:,} run-steps"),
-        (f"{record.shed_runs:,}", "runs shed"),
+        left_out,
         (f"{record.found:,}", f"match points found in {record.events:,} events"),
     ]
 

@@ -18,6 +18,7 @@ from acep_approx.pages.budget.charts import (
     bundle_strip,
     by_state,
     flow,
+    is_searched,
     load,
     readable_paths,
     recall_bar,
@@ -45,6 +46,8 @@ from acep_approx.timeline.picture import RIGHT, WIDTH, moment_text
 from acep_approx.visible import escape
 
 MOST_ROWS = 40
+TESTS_OF_RUNS = "A run-step is one test of a run against an event."
+TESTS_OF_EVENTS = "A run-step is one test: of an event that is kept for an end of a match, or of a run against an event."
 PRICE_RISES = " The price rises when the budget gets short."
 ABSURD = 1_000
 """A number of match points that is so many times another says nothing."""
@@ -163,20 +166,21 @@ def load_section(record: SpentRecord) -> Iterator[str]:
     if not record.pieces:
         yield '<p class="soft">There were no events.</p>'
         return
+    searches = any(piece.kept for piece in record.pieces)
+    has_price = record.has_one_price and not is_searched(record.pieces)
     yield (
-        '<p class="soft">A run-step is one test of a run against an event. Work never passes its bound; what is not '
-        f"used in quiet times may be used later, within limits.{PRICE_RISES if record.has_one_price else ''}</p>"
+        f'<p class="soft">{TESTS_OF_EVENTS if searches else TESTS_OF_RUNS} Work never passes its bound; what is not '
+        f"used in quiet times may be used later, within limits.{PRICE_RISES if has_price else ''}</p>"
     )
     yield f"<figure>{load(record)}</figure>"
     rows = []
-    searches = any(piece.kept for piece in record.pieces)
     for piece in thinned(record.pieces, MOST_ROWS):
         texts = [f"{number:,}" for number in (piece.events, piece.work, piece.bound, piece.live)]
         texts += [f"{piece.kept:,}", f"{piece.open_ends:,}"] if searches else []
-        price = (f"{piece.price:.4g}",) if record.has_one_price else ()
+        price = (f"{piece.price:.4g}",) if has_price else ()
         counts = (f"{piece.shed:,}", f"{piece.points:,}")
         rows.append([moment_text(piece.tick, is_time=record.is_time), *texts, *price, *counts])
-    named = ("price",) if record.has_one_price else ()
+    named = ("price",) if has_price else ()
     of_ends = ["events kept", "ends left open"] if searches else []
     head = ["up to", "events", "run-steps", "allowed", "live runs", *of_ends, *named, "shed", "match points"]
     now = ["live runs", *of_ends[:1], *named]
@@ -186,7 +190,9 @@ def load_section(record: SpentRecord) -> Iterator[str]:
 
 def _shed(record: RunRecord) -> Iterator[str]:
     if record.ends:
-        yield f"<p>{searched_words(record).capitalize()}.</p>"
+        yield f"<h2>What was left open</h2><p>{searched_words(record).capitalize()}.</p>"
+        if not record.shed_runs:
+            return
     yield from shed_section(record.shed, "state", "the state that they were in")
 
 
