@@ -29,11 +29,19 @@ PATTERNS = (
     "SEQ(A a, ~(B n), A b, B c)",
     "SEQ(A a, B? b, A c)",
 )
-CONDITIONS = ("b.x > a.x", "c.x = a.x", "c.x <= b.x AND a.x != c.x", "a.x + b.x > c.x")
+CONDITIONS = (
+    "b.x > a.x",
+    "c.x = a.x",
+    "c.x <= b.x AND a.x != c.x",
+    "a.x + b.x > c.x",
+    "b.x >= a.x AND c.x > b.x",
+    "b.x = a.x AND c.x = b.x",
+)
 LONG = (
     "PATTERN SEQ(A a, B b, A c) WHERE b.x > a.x AND c.s = a.s WITHIN 90",
     "PATTERN SEQ(A a, B b, A c) WHERE [s] AND c.y < b.y AND b.y < a.y WITHIN 200 ERRORS 1",
     "PATTERN SEQ(A a, B b, C c) WHERE [s] AND c.x > b.x AND c.x > a.x WITHIN 40 events",
+    "PATTERN SEQ(A a, B b, A c, C d) WHERE b.s = a.s AND d.s = b.s AND c.y <= b.y AND d.y < c.y WITHIN 100 ERRORS 1",
     "PATTERN SEQ(A a, B b, A c, C d) WHERE d.s = a.s AND c.s = b.s AND c.y > a.y + 1 WITHIN 60",
 )
 

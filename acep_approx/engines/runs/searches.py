@@ -17,6 +17,7 @@ from acep_approx.arrays import Ints
 from acep_approx.automaton.paths import At, Path
 from acep_approx.automaton.resolve import Resolved
 from acep_approx.engines.runs.event_columns import EventColumns, Kind
+from acep_approx.engines.runs.implied import closed, is_implied
 from acep_approx.engines.runs.programs import COMPARISONS, MAX_TEMPORARIES, Lowering, Operand, Scalars
 from acep_approx.kernels.runs import end_search as kernel
 from acep_approx.kernels.runs import layout, records, vm
@@ -233,7 +234,8 @@ class SearchTables:
     def __init__(
         self, paths: Sequence[Path], orders: Sequence[Order], columns: EventColumns, trees: Trees | None = None
     ) -> None:
-        self.paths, self.columns, self._trees = tuple(paths), columns, trees
+        self.paths = tuple(closed(path, lambda value: columns.kind(value.value)) for path in paths)
+        self.columns, self._trees = columns, trees
         self._values = _Values(columns)
         self._chains, self._jumps, self._entries = _Rows(), _Rows(), _Rows()
         self._columns, self._frame, self._copies, self._guards = _Words(), _Words(), _Words(), _Words()
@@ -287,14 +289,20 @@ class SearchTables:
 
     def _depths(self, path: Path, order: Order, tests: list[_Test]) -> list[list[int]]:
         """The words of the depths of a path."""
-        last, left = len(path) - 1, list(tests)
-        bound, found = {last}, list[list[int]]()
+        last, left = len(path) - 1, list(zip(path.checks, tests, strict=True))
+        bound, found, decided = {last}, list[list[int]](), list[Resolved]()
         for position in order:
             following = min(one for one in bound if one > position)
             before = max((one for one in bound if one < position), default=-1)
             bound.add(position)
-            now = [test for test in left if test.positions <= bound]
-            left = [test for test in left if not test.positions <= bound]
+            now, later = list[_Test](), []
+            for (positions, check), test in left:
+                if not positions <= bound:
+                    later.append(((positions, check), test))
+                elif not is_implied(check, decided):
+                    now.append(test)
+                    decided.append(check)
+            left = later
             equal = [test for test in now if self._is_key(test, position)]
             chain = self._chain(path.letters[position], [self._key(test, position)[0] for test in equal])
             words = [position, chain, *self._entry(path, position, chain, equal), following, before]

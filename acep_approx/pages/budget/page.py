@@ -47,7 +47,7 @@ from acep_approx.visible import escape
 
 MOST_ROWS = 40
 TESTS_OF_RUNS = "A run-step is one test of a run against an event."
-TESTS_OF_EVENTS = "A run-step is one test: of an event that is kept for an end of a match, or of a run against an event."
+TESTS_OF_EVENTS = "A run-step is one test: of a kept event for an end of a match, or of a run against an event."
 PRICE_RISES = " The price rises when the budget gets short."
 ABSURD = 1_000
 """A number of match points that is so many times another says nothing."""

@@ -1,0 +1,88 @@
+"""What comparisons of events imply: where ``b.x > a.x`` and ``c.x > b.x``, ``c.x > a.x`` holds as well.
+
+A search that binds ``a`` and ``c`` first need not wait for ``b``; and of an equality it can look in an index.
+Source: transitive closure of predicates, as query optimisers do it (Ullman, Principles of Database Systems, 1982).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+
+from acep_approx.automaton.paths import At, Path
+from acep_approx.automaton.resolve import Resolved
+from acep_approx.query.shape import MIRRORED
+from acep_approx.query.syntax import Binary
+
+Order = dict[tuple[At, At], bool]
+"""Of two values whether the first is less, or (False) no greater."""
+
+
+def closed(path: Path, kind: Callable[[At], str]) -> Path:
+    """A path with what its checks imply, behind them.
+
+    Parameters
+    ----------
+    path : Path
+    kind : callable
+        Of a value: only those of one kind are compared exactly.
+
+    Examples
+    --------
+    >>> from acep_approx import compile_query
+    >>> text = "PATTERN SEQ(A a, B b, C c) WHERE b.x > a.x AND c.y = b.x WITHIN 9"
+    >>> (path,) = compile_query(text, engine="runs").plan.paths
+    >>> [sorted(positions) for positions, _ in closed(path, lambda _: "int").checks]
+    [[0, 1], [1, 2], [0, 2]]
+    """
+    checks = [check for _, check in path.checks]
+    compared = [known for check in checks if (known := _compared(check)) and kind(known[0]) == kind(known[2])]
+    order, more = _order(compared), list[tuple[frozenset[int], Resolved]]()
+    for (one, other), is_less in order.items():
+        if one.position == other.position:
+            continue
+        is_equal = order.get((other, one)) is False and not is_less
+        if is_equal and (other.position, repr(other)) < (one.position, repr(one)):
+            continue  # the same from the other side
+        implied: Resolved = Binary("=" if is_equal else "<" if is_less else "<=", one, other)  # type: ignore[arg-type]
+        if not any(is_implied(implied, [check]) for check in checks):
+            more.append((frozenset((one.position, other.position)), implied))
+    return replace(path, checks=(*path.checks, *more))
+
+
+def is_implied(check: Resolved, by: Iterable[Resolved]) -> bool:
+    """Whether a comparison holds wherever others do, all of values of one kind."""
+    wanted = _compared(check)
+    if wanted is None:
+        return False
+    order = _order([known for other in by if (known := _compared(other)) is not None])
+    one, op, other = wanted
+    if op == "=":
+        return (one, other) in order and (other, one) in order
+    return (one, other) in order and (op == "<=" or order[one, other])
+
+
+def _compared(check: Resolved) -> tuple[At, str, At] | None:
+    """A comparison of two values of events, as ``=``, ``<`` or ``<=``."""
+    if not isinstance(check, Binary) or not (isinstance(check.left, At) and isinstance(check.right, At)):
+        return None
+    if check.op in (">", ">="):
+        return check.right, MIRRORED[check.op], check.left
+    return (check.left, check.op, check.right) if check.op in ("=", "<", "<=") else None
+
+
+def _order(compared: Iterable[tuple[At, str, At]]) -> Order:
+    """All that follows (Warshall)."""
+    order: Order = {}
+    for one, op, other in compared:
+        order[one, other] = order.get((one, other), False) or op == "<"
+        if op == "=":
+            order.setdefault((other, one), False)
+    values = list(dict.fromkeys(value for pair in order for value in pair))
+    for middle in values:
+        for one in values:
+            for other in values:
+                if one != other and (one, middle) in order and (middle, other) in order:
+                    is_less = order[one, middle] or order[middle, other]
+                    order[one, other] = order.get((one, other), False) or is_less
+    return order
