@@ -10,14 +10,14 @@ import pyarrow as pa
 
 from acep_approx import Query
 from acep_approx.automaton.paths import Path
-from acep_approx.engines.runs.end_search import EndSearch
 from acep_approx.engines.runs.load_shedder import FixedLoad
-from acep_approx.engines.runs.searches import Searches
 from acep_approx.engines.runs.shedding import Shedding
 from acep_approx.engines.runs.worth import Allowance
+from acep_approx.engines.search.end_search import EndSearch
+from acep_approx.engines.search.searches import Searches
 from acep_approx.events.source import open_source
 from acep_approx.events.stream import EventBatch, read_events
-from acep_approx.kernels.runs.end_search import LATEST
+from acep_approx.kernels.search.end_search import LATEST
 from acep_approx.matching.execution import Execution
 from acep_approx.matching.outputs.kinds import BARE
 

@@ -12,9 +12,9 @@ import pytest
 
 from acep_approx import HistoryGraph, QueryError, compile_query
 from acep_approx.automaton.paths import NoPathsError, paths
-from acep_approx.engines.runs.searches import Searches
+from acep_approx.engines.search.searches import Searches
 from acep_approx.events.stream import EventBatch
-from acep_approx.kernels.runs.end_search import ANY
+from acep_approx.kernels.search.end_search import ANY
 from acep_approx.matching.execution import Execution
 from acep_approx.matching.outputs.kinds import BARE
 from acep_approx.training.searching import SearchCost

@@ -9,7 +9,7 @@ import pytest
 
 from acep_approx.automaton.paths import At, Path
 from acep_approx.automaton.resolve import Resolved
-from acep_approx.engines.runs.implied import closed, is_implied
+from acep_approx.engines.search.implied import closed, is_implied
 from acep_approx.query.syntax import Attribute, Binary
 from tests.cases import cases
 

@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 
 from acep_approx import Matcher, Query, QueryError, compile_query
-from acep_approx.engines.runs import exact_ways
-from acep_approx.engines.runs.exact_ways import ExactSearch
+from acep_approx.engines.search import exact_ways
+from acep_approx.engines.search.exact_ways import ExactSearch
 from acep_approx.matching import choice
 from tests.cases import cases
 from tests.numbered_worlds import numbered_world

@@ -10,8 +10,8 @@ import pytest
 
 from acep_approx import HistoryGraph, Matcher, compile_query
 from acep_approx.budget.budget import Budget
-from acep_approx.engines.runs import exact_ways
-from acep_approx.engines.runs.exact_ways import ExactSearch
+from acep_approx.engines.search import exact_ways
+from acep_approx.engines.search.exact_ways import ExactSearch
 from acep_approx.matching.execution import Execution
 from acep_approx.matching.outputs.kinds import BARE
 from acep_approx.shedding import ways

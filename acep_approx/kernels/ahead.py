@@ -18,10 +18,11 @@ from acep_approx.kernels import best, classes, columns, group, ladders, maximal,
 from acep_approx.kernels.cells import arclog, chains, count, detect, repeats
 from acep_approx.kernels.cells import enumerate as listing
 from acep_approx.kernels.rules import doubt, lockstep, lost, sweep
-from acep_approx.kernels.runs import advance, end_search, expected, lineage, partial, pools, saved, selection, trace
+from acep_approx.kernels.runs import advance, expected, lineage, partial, pools, saved, selection, trace
+from acep_approx.kernels.search import end_search, kept
 
 MODULES = (
-    advance, end_search, lineage, partial, pools, saved, trace, selection,
+    advance, end_search, kept, lineage, partial, pools, saved, trace, selection,
     detect, arclog, count, listing, chains, repeats,
     watermarks, pairs, ladders, lockstep, sweep, maximal, best, doubt, lost, expected,
     group, classes, columns, order,

@@ -20,13 +20,13 @@ from acep_approx.engines.cells.arclogs import ArcLogs
 from acep_approx.engines.cells.cells import Cells
 from acep_approx.engines.maximal.best import BestCells
 from acep_approx.engines.maximal.engine import MaximalCells
-from acep_approx.engines.runs.end_search import EndSearch
 from acep_approx.engines.runs.event_columns import EventColumns
-from acep_approx.engines.runs.exact_ways import ExactSearch
 from acep_approx.engines.runs.hidden import NO_OPTIONS, RunOptions
 from acep_approx.engines.runs.load_shedder import LoadShedder
 from acep_approx.engines.runs.runs import Runs
-from acep_approx.kernels.runs.end_search import ALL, LATEST
+from acep_approx.engines.search.end_search import EndSearch
+from acep_approx.engines.search.exact_ways import ExactSearch
+from acep_approx.kernels.search.end_search import ALL, LATEST
 from acep_approx.matching.outputs.best import BestCellPoints, BestColumns
 from acep_approx.matching.outputs.bind import BoundEvents
 from acep_approx.matching.outputs.completed import Finder

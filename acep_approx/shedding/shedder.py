@@ -505,19 +505,17 @@ class Shedder(Outcome):
         self.clock.observe(len(batch), progress.steps - steps + round(self._on_passes - passes), seconds)
         self.seconds += seconds
         self.arena.notes.end_piece()
-        if self.arena.notes.again is not None:
+        is_again = self.arena.notes.again is not None
+        if self.load.budget.unit == "ms/batch":
+            self._ahead = self._ahead[0] - seconds, self._ahead[1] - (0 if is_again else len(batch))
+            self._keep_time()
+        if is_again:
             self._seen = relevant, progress.steps
-            if self.load.budget.unit == "ms/batch":
-                self._ahead = self._ahead[0] - seconds, self._ahead[1]
-                self._keep_time()
             return
         self._seen, self._events = (progress.relevant, progress.steps), progress.events
         self._end_block(int(batch.ticks[-1]), progress)
         if self.load.budget.unit == "events/s":
             self._keep_up()
-        elif self.load.budget.unit == "ms/batch":
-            self._ahead = self._ahead[0] - seconds, self._ahead[1] - len(batch)
-            self._keep_time()
         is_relevant, shown, found = progress.relevant > relevant, len(batch), self.metrics.found
         if self.charges_births:
             shown = self._take_pairs()
@@ -525,10 +523,9 @@ class Shedder(Outcome):
         if self.online is not None:
             self.online.end_piece(batch, self._of_piece, spare, found, is_relevant=is_relevant, shown=shown)
         if self.exact_audit is not None:
-            classes, is_certain = self.arena.tables.classes, self._sheds_nothing
             self.exact_audit.end_piece(
-                batch, self._of_piece, classes, is_relevant=is_relevant, is_certain=is_certain,
-                searched=self.arena.open_ends,
+                batch, self._of_piece, self.arena.tables.classes, is_relevant=is_relevant,
+                is_certain=self._sheds_nothing, searched=self.arena.open_ends,
             )  # fmt: skip
         piece = self._piece(int(batch.ticks[-1]), progress)
         self.metrics.add_piece(batch.ticks, piece)
@@ -541,7 +538,7 @@ class Shedder(Outcome):
         """Let the law of the exact run's work learn from what was done, or look which way is better."""
         work, arena = self.exact_work, self.arena
         looks = self.looks_back and not self.plan.is_count_window and self._events % stretch_after(self._events) == 0
-        if looks and self.ways is not None:
+        if self.ways is not None and looks:
             self.ways.look(tick, arena.tables.window, arena.granted)
         if work is None or self.has_searched or self._events % block_after(self._events):
             return

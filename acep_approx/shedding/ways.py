@@ -11,8 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Self
 
-from acep_approx.engines.runs.searches import WITHOUT_LIMIT, Searches
-from acep_approx.kernels.runs.end_search import ANY, LATEST
+from acep_approx.engines.search.searches import WITHOUT_LIMIT, Searches
+from acep_approx.kernels.search.end_search import ANY, LATEST
 from acep_approx.ranges import TICK, finite, number_in
 from acep_approx.training.searching import Rung
 

@@ -18,14 +18,14 @@ from acep_approx.arrays import Bools, Floats, Ints
 from acep_approx.automaton.paths import Path
 from acep_approx.engines.batches import RunEvents
 from acep_approx.engines.engine import NO_WORDS
-from acep_approx.engines.runs.end_search import EndSearch
 from acep_approx.engines.runs.lineage import Hits
 from acep_approx.engines.runs.load_shedder import FixedLoad
-from acep_approx.engines.runs.searches import DAY, GAP, WITHOUT_LIMIT, Order, Searches, end_inputs, fit
 from acep_approx.engines.runs.shedding import Shedding
 from acep_approx.engines.runs.worth import Allowance
-from acep_approx.kernels.runs.end_search import ANY, LATEST
+from acep_approx.engines.search.end_search import EndSearch
+from acep_approx.engines.search.searches import DAY, GAP, WITHOUT_LIMIT, Order, Searches, end_inputs, fit
 from acep_approx.kernels.runs.vm import NULL
+from acep_approx.kernels.search.end_search import ANY, LATEST
 from acep_approx.matching.execution import Execution
 from acep_approx.matching.outputs.kinds import BARE
 from acep_approx.planning.planner import Plan

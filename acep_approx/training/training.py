@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from acep_approx.arrays import Floats, Ints
+from acep_approx.engines.search.searches import DAY
 from acep_approx.errors import UsageError
 from acep_approx.events.roles import Roles
 from acep_approx.events.stream import EventBatch
@@ -243,8 +244,6 @@ READINGS = WITH_FEATURES, WITH_PAIRS, WITH_CONTEXT, WITHOUT_FEATURES = (
 nothing; the first wins a tie."""
 HOLDS = 0.8
 """Of what a reading found of events it had not seen, it must find so much once it has seen them."""
-DAY = 86_400_000_000
-"""Ticks, where they are times."""
 OnProgress = Callable[[str, float], None]
 """Called with what is being done and how much of it, from 0 to 1."""
 

@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from acep_approx.engines.batches import Grouped, RunEvents
     from acep_approx.engines.progress import RunProgress
     from acep_approx.engines.runs.lineage import Hits
-    from acep_approx.engines.runs.searches import Searches
     from acep_approx.engines.runs.shedding import Shedding
     from acep_approx.engines.runs.tables import RunTables
+    from acep_approx.engines.search.searches import Searches
     from acep_approx.events.roles import Roles
     from acep_approx.events.stream import EventBatch
 

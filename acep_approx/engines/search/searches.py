@@ -1,6 +1,6 @@
 """The paths of a query as the kernel searches them: in which order, through which chains, with which checks.
 
-See ``kernels.runs.end_search`` for the words of the tables.
+See ``kernels.search.kept`` for the words of the tables.
 """
 
 from __future__ import annotations
@@ -17,10 +17,11 @@ from acep_approx.arrays import Ints
 from acep_approx.automaton.paths import At, Path
 from acep_approx.automaton.resolve import Resolved
 from acep_approx.engines.runs.event_columns import EventColumns, Kind
-from acep_approx.engines.runs.implied import closed, is_implied
 from acep_approx.engines.runs.programs import COMPARISONS, MAX_TEMPORARIES, Lowering, Operand, Scalars
-from acep_approx.kernels.runs import end_search as kernel
+from acep_approx.engines.search.implied import closed, is_implied
 from acep_approx.kernels.runs import layout, records, vm
+from acep_approx.kernels.search import end_search as kernel
+from acep_approx.kernels.search import kept as kept_events
 from acep_approx.query.printer import to_text
 from acep_approx.query.shape import MIRRORED
 from acep_approx.query.syntax import Binary, Expression
@@ -143,7 +144,7 @@ class _Test:
 
     def beside(self, position: int) -> tuple[str, Expression, Resolved] | None:
         """The comparison as ``value op other``, where one side is a value of the event at a position alone."""
-        if self.sides is None or self.kind == kernel.BY_PROGRAM:
+        if self.sides is None or self.kind == kept_events.BY_PROGRAM:
             return None
         op = next(op for op, flags in COMPARISONS.items() if flags == self.flags)
         left, right = self.sides
@@ -226,7 +227,7 @@ class SearchTables:
 
     Attributes
     ----------
-    searches : kernels.runs.end_search.Search
+    searches : kernels.search.kept.Search
     readers : dict of Expression to int
         The letters, as bits, of the events that the value of an expression is read of.
     """
@@ -270,7 +271,7 @@ class SearchTables:
         lowering = _Lowering(self._values, ())
         lowering.test(check)
         self._programs.append(lowering.take())
-        return _Test(positions, kernel.BY_PROGRAM, program=len(self._programs) - 1)
+        return _Test(positions, kept_events.BY_PROGRAM, program=len(self._programs) - 1)
 
     def _plain(self, positions: frozenset[int], check: Resolved) -> _Test | None:
         """A comparison of two values as they are."""
@@ -282,7 +283,7 @@ class SearchTables:
         is_ordered = check.op in ("=", "!=") or "text" not in kinds
         if lowering.code or len(kinds) > 1 or not is_ordered or vm.TEMPORARY in (left.place, right.place):
             return None
-        kind = kernel.OF_FLOATS if kinds == {"float"} else kernel.OF_WHOLE
+        kind = kept_events.OF_FLOATS if kinds == {"float"} else kept_events.OF_WHOLE
         return _Test(positions, kind, COMPARISONS[check.op], left, right, (check.left, check.right))
 
     # --- depths ---------------------------------------------------------------------------------------------
@@ -308,7 +309,7 @@ class SearchTables:
             words = [position, chain, *self._entry(path, position, chain, equal), following, before]
             words += self._copied(path, position)
             checks = [(test, self._jump(test, position, chain)) for test in now if test not in equal]
-            checks.sort(key=lambda pair: (pair[1] < 0, pair[0].kind == kernel.BY_PROGRAM))
+            checks.sort(key=lambda pair: (pair[1] < 0, pair[0].kind == kept_events.BY_PROGRAM))
             words += [len(self._checks), len(checks)]
             self._checks += checks
             words += self._guarded(path, position, bound)
@@ -347,7 +348,7 @@ class SearchTables:
     def _entry(self, path: Path, position: int, chain: int, equal: Sequence[_Test]) -> list[int]:
         """How a chain is entered: entry, (begin, number of) values, or the position of the event that has entered."""
         if not equal:
-            return [kernel.BY_LETTER, 0, 0]
+            return [kept_events.BY_LETTER, 0, 0]
         values = [self._key(test, position)[1] for test in equal]
         sources = {value.position for value in values}
         if len(sources) == 1 and min(sources) > position:
@@ -359,7 +360,7 @@ class SearchTables:
                 self._entry_letters.append(path.letters[source])
             return [entry, source, 0]
         first = self._frame.add(self._values.at(value).number for value in values)
-        return [kernel.BY_VALUE, first, len(values)]
+        return [kept_events.BY_VALUE, first, len(values)]
 
     def _jump(self, test: _Test, position: int, chain: int) -> int:
         """The jump that is made where a test fails; -1: none."""
@@ -376,14 +377,14 @@ class SearchTables:
         slots = self._values.slots
         values = [(value, slots[value]) for value in dict.fromkeys(path.values()) if value.position == position]
         words = [word for value, number in values for word in (self.columns.place(value.value), 2 * number + 1)]
-        return [self._copies.add(words) // kernel.COPY, len(values)]
+        return [self._copies.add(words) // kept_events.COPY, len(values)]
 
     def _guarded(self, path: Path, position: int, bound: set[int]) -> list[int]:
         """(Begin, number of) the pairs of neighbours, one of them just bound, between which no event may lie."""
         pairs = [(left, left + 1) for left in (position - 1, position) if {left, left + 1} <= bound]
         words = [word for left, right in pairs for letter in sorted(path.guards[right])
                  for word in (self._chain(letter, ()), left, right)]  # fmt: skip
-        return [self._guards.add(words) // kernel.GUARD, len(words) // kernel.GUARD]
+        return [self._guards.add(words) // kept_events.GUARD, len(words) // kept_events.GUARD]
 
     # --- the tables -----------------------------------------------------------------------------------------
 
@@ -396,7 +397,7 @@ class SearchTables:
                   for word in (begin, many, -1 if many else next(plain))]  # fmt: skip
         copies = self._copies.array()
         copies[1::2] = [address(number) for number in copies[1::2].tolist()]
-        self.searches = kernel.Search(
+        self.searches = kept_events.Search(
             paths=np.array(rows, np.int64).ravel(),
             arcs=np.array(arcs, np.int64),
             depths=np.array(depths, np.int64).ravel(),
@@ -420,9 +421,9 @@ class SearchTables:
         if trees is None:
             return {"looks": none, "nodes": none, "leaves": np.zeros(0)}
         known = end_inputs(self.paths, self.columns)
-        looks = [kernel.OF_DAY, trees.day]
+        looks = [kept_events.OF_DAY, trees.day]
         for name in trees.inputs[1:]:
-            look = [kernel.OF_GAP, 0]
+            look = [kept_events.OF_GAP, 0]
             if name != GAP:
                 look = [self.columns.place(known[name]), int(self.columns.kind(known[name]) == "float")]
             looks += look
@@ -437,7 +438,7 @@ class SearchTables:
         return np.array([mask >> letter & 1 for mask in classes for letter in letters], np.int64)
 
     def _check(self, test: _Test, jump: int) -> list[int]:
-        if test.kind == kernel.BY_PROGRAM:
+        if test.kind == kept_events.BY_PROGRAM:
             return [test.kind, 0, 2 * test.program, 0, jump]
         assert test.left is not None
         assert test.right is not None

@@ -1,6 +1,6 @@
 """Searching backwards in the place of following runs: the engine keeps events, and searches what can end a match.
 
-It finds match points, and one match for each. See ``kernels.runs.end_search`` and ``docs/how-it-works/look-back.md``.
+It finds match points, and one match for each. See ``kernels.search.end_search`` and ``docs/how-it-works/look-back.md``.
 """
 
 from __future__ import annotations
@@ -17,13 +17,14 @@ from acep_approx.engines.progress import RunProgress
 from acep_approx.engines.runs.event_columns import CODED, EventColumns
 from acep_approx.engines.runs.programs import Rewording
 from acep_approx.engines.runs.runs import Runs
-from acep_approx.engines.runs.searches import WITHOUT_LIMIT, Searches, SearchTables
 from acep_approx.engines.runs.shedding import OpenEnds, Shedding
 from acep_approx.engines.runs.tables import RunTables
-from acep_approx.kernels.runs import end_search as kernel
+from acep_approx.engines.search.searches import WITHOUT_LIMIT, Searches, SearchTables
 from acep_approx.kernels.runs import layout, records
 from acep_approx.kernels.runs.pools import NEVER
 from acep_approx.kernels.runs.vm import NULL
+from acep_approx.kernels.search import end_search as kernel
+from acep_approx.kernels.search import kept as kept_events
 from acep_approx.ranges import COUNT, TICK, Range, check, check_arrays, finite
 
 AHEAD = 256
@@ -73,15 +74,19 @@ class EndSearch(Runs):
         self._real = np.zeros(3)
 
     def _tables_for(self, columns: EventColumns) -> RunTables:
-        self.search_tables = SearchTables(self.searches.paths, self.searches.orders, columns, self.searches.trees)
+        self._make_search_tables(columns)
         tables = super()._tables_for(columns)
         readers = tables.scalars.readers
         for value, letters in self.search_tables.readers.items():
             readers[value] = readers.get(value, 0) | letters
+        return tables
+
+    def _make_search_tables(self, columns: EventColumns) -> None:
+        """Make what the kernel reads for the orders in which is searched."""
+        self.search_tables = SearchTables(self.searches.paths, self.searches.orders, columns, self.searches.trees)
         self._frame, self._code = self.search_tables.frame(), self.search_tables.program()
         longest = max(len(path) for path in self.searches.paths)
-        self._at_work = kernel.Frame(*(np.zeros(size, np.int64) for size in (longest, longest, longest, 1)))
-        return tables
+        self._at_work = kept_events.Frame(*(np.zeros(size, np.int64) for size in (longest, longest, longest, 1)))
 
     def set_classes(self, classes: list[int]) -> None:
         """Make the tables for event classes (letter masks)."""
@@ -90,20 +95,22 @@ class EndSearch(Runs):
 
     # --- events that are kept -------------------------------------------------------------------------------
 
-    def _room(self, events: int) -> kernel.Kept:
+    def _room(self, events: int) -> kept_events.Kept:
         """Room for so many events, none of them there yet."""
         search = self.search_tables.searches
         chains, jumps, entries = (
             words.size // size
             for words, size in (
-                (search.chains, kernel.CHAIN), (search.jumps, kernel.JUMP), (search.entries, kernel.ENTRY)
+                (search.chains, kept_events.CHAIN),
+                (search.jumps, kept_events.JUMP),
+                (search.entries, kept_events.ENTRY),
             )
         )  # fmt: skip
-        valued = int((search.chains[kernel.CHAIN_PLAIN :: kernel.CHAIN] < 0).sum())
+        valued = int((search.chains[kept_events.CHAIN_PLAIN :: kept_events.CHAIN] < 0).sum())
         table = 1 << (2 * events * valued).bit_length()
         columns = len(self.columns.expressions)
         tick, place, slot, cls, id_ = np.zeros((5, events), np.int64)
-        return kernel.Kept(
+        return kept_events.Kept(
             tick, place, slot, cls, id_,
             words=np.zeros(columns * events, np.int64),
             before=np.full(chains * events, -1),
@@ -229,15 +236,14 @@ class EndSearch(Runs):
         work[kernel.WANTED], work[kernel.LINKS_KEPT] = self.searches.wanted, self.keeps_lineage
         work[kernel.IS_APART] = self.automaton.is_simultaneous
         self.spent, self.gaps = np.empty((2, len(events.row)), np.int64)
-        code = self._code._replace(ranks=self.columns.texts.ranks)
         status, work[kernel.LEFT] = -1, self.most_tests
         while status != kernel.DONE:
             arena = None if shedding is None else shedding.record(len(events.row), self.store.pace)
             if arena is not None and not grants:
                 arena = arena._replace(stands_for=np.zeros(len(events.row)))
             status = kernel.search_batch(
-                control, self.search_tables.searches, code, self.kept, self.kept.words.view(np.float64), self._frame,
-                self._at_work, batch, work, self._hits, self.links, arena, self.spent, self.gaps, self._real,
+                control, self._searcher(work), self.kept.words.view(np.float64), batch, self._hits, self.links, arena,
+                self.spent, self.gaps, self._real,
             )  # fmt: skip
             if work[kernel.PASSED]:
                 self._make_room(layout.TOO_LARGE, floors)
@@ -257,6 +263,10 @@ class EndSearch(Runs):
         if self.load_shedder is not None and self.load_shedder.ways is not None:
             self.load_shedder.ways.note(ends, searched, self.tests)
 
+    def _searcher(self, work: Ints) -> kernel.Searcher:
+        code = self._code._replace(ranks=self.columns.texts.ranks)
+        return kernel.Searcher(self.search_tables.searches, code, self.kept, self._frame, self._at_work, work)
+
     def _open_ends(self, events: RunEvents, *, others_wait: bool) -> OpenEnds:
         """Those of the batch that was searched last."""
         first, number = int(self.kept.used[0]) - len(self.spent), np.flatnonzero(self.spent < -1)
@@ -272,10 +282,7 @@ class EndSearch(Runs):
         """Whether some of the events that are kept end a match, as far as so many tests say; and how many were done."""
         work, is_point = self._search.copy(), np.zeros(len(ends), np.bool_)
         work[[kernel.LEFT, kernel.WANTED]] = most, kernel.ANY
-        code = self._code._replace(ranks=self.columns.texts.ranks)
-        done = kernel.search_some(
-            self.search_tables.searches, code, self.kept, self._frame, self._at_work, ends, lows, work, is_point
-        )
+        done = kernel.search_some(self._searcher(work), ends, lows, is_point)
         return is_point[:done], most - int(work[kernel.LEFT])
 
     def _begin_budget(self, shedding: Shedding) -> None:
@@ -356,4 +363,4 @@ class EndSearch(Runs):
         for name, column in columns.items():
             getattr(self.kept, name).reshape(*column.shape[:-1], room)[..., :events] = column
         self.kept.used[0] = events
-        kernel.keep_again(self.search_tables.searches, self.kept, self.kept.words.view(np.float64))
+        kept_events.keep_again(self.search_tables.searches, self.kept, self.kept.words.view(np.float64))

@@ -1,12 +1,7 @@
 """Searching backwards: whether a match ends at an event is looked for in the events of the window that are kept.
 
-Events are kept as they came. Each points to the one before it in its chains: the events of its key with a letter, or
-those of them that have the same values, too, which later conditions ask for. Of some chains it points as well to the
-last event before it that has a higher value, or a lower one: where a threshold is not passed, all between fail with it.
-A search binds the positions of a path in some order, each to the newest event first, and goes back where none is left.
-
-Source: ours. An index by value is that of hash joins; the pointers are those of the "all nearest smaller values"
-problem (Berkman, Schieber, Vishkin, J. Algorithms 14, 1993). Oracle: ``tests/naive.py``.
+A search binds the positions of a path in some order, each to the newest event of its chain first (``kept``), and goes
+back where none is left. Source: ours. Oracle: ``tests/naive.py``.
 """
 
 from __future__ import annotations
@@ -17,126 +12,59 @@ from acep_approx.arrays import Bools, Floats, Ints
 from acep_approx.jit.kernel import kernel
 from acep_approx.jit.marks import apart, called, inline
 from acep_approx.kernels.runs import layout as at
-from acep_approx.kernels.runs.pools import NEVER, hash_word
+from acep_approx.kernels.runs.pools import NEVER
 from acep_approx.kernels.runs.records import Arena, Batch, Pools, Program
 from acep_approx.kernels.runs.scores import GRANTED, MOST_LEFT, MOST_TOKENS, NO_NUMBER, RATE, TOKENS
 from acep_approx.kernels.runs.vm import NULL, run_program
-
-PATH_POSITIONS, PATH_ERRORS, PATH_FINAL, PATH_DEPTHS, PATH_ARCS, PATH_COPIES, PATH_COPIED = range(7)
-PATH = 7
-"""Words of a path: events, errors, final, first depth and first arc, and (begin, number of) copies of its end."""
-(
-    DEPTH_POSITION,
-    DEPTH_CHAIN,
-    DEPTH_ENTRY,
-    DEPTH_VALUES,
-    DEPTH_VALUED,
-    DEPTH_NEXT,
+from acep_approx.kernels.search.kept import (
+    BY_LETTER,
+    BY_PROGRAM,
+    BY_VALUE,
+    CHECK,
+    CHECK_FLAGS,
+    CHECK_JUMP,
+    CHECK_KIND,
+    CHECK_LEFT,
+    CHECK_RIGHT,
+    COPY,
+    DEPTH,
     DEPTH_BEFORE,
-    DEPTH_COPIES,
-    DEPTH_COPIED,
-    DEPTH_CHECKS,
+    DEPTH_CHAIN,
     DEPTH_CHECKED,
-    DEPTH_GUARDS,
+    DEPTH_CHECKS,
+    DEPTH_COPIED,
+    DEPTH_COPIES,
+    DEPTH_ENTRY,
     DEPTH_GUARDED,
-) = range(13)
-DEPTH = 13
-"""Words of a depth of a search: the position that is bound there; the chain that it is looked for in; how that is
-entered (an entry of an event that is bound, or ``BY_LETTER``, ``BY_VALUE``); (begin, number of) values in the frame by
-which, or the position of that event; the nearest positions behind and before it that are bound (-1: none); (begin,
-number of) copies, checks and guards."""
-LOOK, OF_DAY, OF_GAP = 2, -1, -2
-"""Words of what trees look at: a column of the event, or its time of day, or how long ago the first event came that its
-search would test; then whether that is a floating point number, or the ticks of a day."""
-NODE = 4
-"""Words of a node: what is looked at (-1: it is a leaf), the nodes to the left and to the right, where its tree goes on
-(behind its root, to the next root; else -1); beside it the number that is compared, or the leaf's."""
-BY_LETTER, BY_VALUE = -1, -2
-CHECK_KIND, CHECK_FLAGS, CHECK_LEFT, CHECK_RIGHT, CHECK_JUMP = range(5)
-CHECK = 5
-"""Words of a check: kind; which outcomes hold, and where both values stand in the frame; or the place of its program;
-the jump that is made where it fails (-1: none)."""
-OF_WHOLE, OF_FLOATS, BY_PROGRAM = range(3)
-COPY = 2
-"""Words of a copy: column of the event, place in the frame."""
-GUARD_CHAIN, GUARD_LEFT, GUARD_RIGHT = range(3)
-GUARD = 3
-"""Words of a guard: the chain of its letter, and the positions between which none of its events may lie."""
-CHAIN_VALUES, CHAIN_VALUED, CHAIN_PLAIN = range(3)
-CHAIN = 3
-"""Words of a chain: (begin, number of) columns in which its events agree; its number among those without any, or -1."""
-JUMP_CHAIN, JUMP_COLUMN, JUMP_IS_FLOAT, JUMP_IS_UP = range(4)
-JUMP = 4
-"""Words of a jump: its chain, the column, whether that is of floats, and whether it goes to higher values."""
-ENTRY_CHAIN, ENTRY_VALUES, ENTRY_VALUED = range(3)
-ENTRY = 3
-"""Words of an entry: the chain, and (begin, number of) columns of the event that stands behind it."""
-
-
-class Search(NamedTuple):
-    """What is searched for: see the words above; ``columns`` and ``values`` are what several of them begin in.
-
-    ``ends``, ``members`` and ``enters`` say per class of events which paths end with it, which chains it is in, and
-    which entries it makes. ``nodes`` and ``leaves`` are of the trees that say how likely an end is a match point, and
-    ``looks`` says what they look at (``LOOK``).
-    """
-
-    paths: Ints
-    arcs: Ints
-    depths: Ints
-    checks: Ints
-    copies: Ints
-    guards: Ints
-    values: Ints
-    columns: Ints
-    chains: Ints
-    jumps: Ints
-    entries: Ints
-    ends: Ints
-    members: Ints
-    enters: Ints
-    looks: Ints
-    nodes: Ints
-    leaves: Floats
-
-
-class Kept(NamedTuple):
-    """Events that are kept, as they came, column by column, with room for as many as ``tick`` has words.
-
-    ``words``: the values of each; ``before``: of each chain the event before; ``keys`` and ``jumps``: of each jump the
-    value that is compared, and where it leads to; ``entered``: of each entry the newest event of its chain then.
-    ``heads``: of each chain without values, per key, its newest event; ``table`` and ``whose``: those of the others, by
-    a hash, and their chains. ``used``: how many events there are.
-    """
-
-    tick: Ints
-    place: Ints
-    slot: Ints
-    cls: Ints
-    id: Ints
-    words: Ints
-    before: Ints
-    keys: Ints
-    jumps: Ints
-    entered: Ints
-    heads: Ints
-    table: Ints
-    whose: Ints
-    used: Ints
-
-
-class Frame(NamedTuple):
-    """A search at work: what is bound, and how far it has come.
-
-    ``bound``: the event at each position; ``best``: the same of the best match so far; ``at``: the event that each
-    depth has come to; ``mask``: scratch words of the programs of checks.
-    """
-
-    bound: Ints
-    best: Ints
-    at: Ints
-    mask: Ints
-
+    DEPTH_GUARDS,
+    DEPTH_NEXT,
+    DEPTH_POSITION,
+    DEPTH_VALUED,
+    DEPTH_VALUES,
+    GUARD,
+    GUARD_CHAIN,
+    GUARD_LEFT,
+    GUARD_RIGHT,
+    LOOK,
+    NODE,
+    OF_DAY,
+    OF_FLOATS,
+    OF_GAP,
+    PATH,
+    PATH_ARCS,
+    PATH_COPIED,
+    PATH_COPIES,
+    PATH_DEPTHS,
+    PATH_ERRORS,
+    PATH_FINAL,
+    PATH_POSITIONS,
+    Frame,
+    Kept,
+    Search,
+    keep_event,
+    newest_like,
+    take_event,
+)
 
 DONE, FULL_OF_HITS, FULL_OF_LINKS, FULL_OF_EVENTS = range(4)
 (
@@ -166,147 +94,23 @@ AHEAD, LEAST_SCORE, PLENTY = range(3)
 so many tests are left."""
 PART_OF_LEFT = 0.25
 """An end may take so much of what is left, if that is more."""
-LOWEST = -(2**63) + 1
+
+
+class Searcher(NamedTuple):
+    """All that a search goes by: tables, programs, the events kept, the frame, what is bound, the words of a call."""
+
+    search: Search
+    program: Program
+    kept: Kept
+    frame: Pools
+    at_work: Frame
+    work: Ints
 
 
 @inline
-def order_key(words: Ints, floats: Floats, where: int, is_float: int, is_up: int) -> int:
-    """A whole number that orders the values of a column; NULL passes no threshold, so it comes where none is."""
-    word = words[where]
-    is_null = floats[where] != floats[where] if is_float else word == NULL
-    if is_null:
-        return LOWEST if is_up else -LOWEST
-    return int(word ^ 0x7FFFFFFFFFFFFFFF if is_float and word < 0 else word)
-
-
-@inline
-def hash_values(chain: int, slot: int, kept: Kept, columns: Ints, first: int, many: int, event: int) -> int:
-    """A hash of the values that an event has in some columns; -1 where one of them is NULL."""
-    room, h = len(kept.tick), hash_word(hash_word(17, chain), slot)
-    for i in range(first, first + many):
-        word = kept.words[columns[i] * room + event]
-        if word == NULL:
-            return -1
-        h = hash_word(h, word)
-    return h
-
-
-@inline
-def is_of_chain(search: Search, kept: Kept, chain: int, other: int, first: int, many: int, event: int) -> bool:
-    """Whether an event has, in the columns of a chain, the values that another has in its columns; and its key."""
-    room, words, mine = len(kept.tick), kept.words, search.chains[chain * CHAIN + CHAIN_VALUES]
-    columns = search.columns
-    if kept.slot[other] != kept.slot[event]:
-        return False
-    for i in range(many):
-        if words[columns[mine + i] * room + other] != words[columns[first + i] * room + event]:
-            return False
-    return True
-
-
-@called
-def place_of(search: Search, kept: Kept, chain: int, first: int, many: int, event: int) -> int:
-    """Where the newest event of a chain stands in the table, or is to stand; -1 where a value is NULL."""
-    h = hash_values(chain, kept.slot[event], kept, search.columns, first, many, event)
-    if h < 0:
-        return -1
-    at_, most = h & (len(kept.table) - 1), len(kept.table) - 1
-    while kept.table[at_] >= 0:
-        if kept.whose[at_] == chain and is_of_chain(search, kept, chain, kept.table[at_], first, many, event):
-            break
-        at_ = (at_ + 1) & most
-    return int(at_)
-
-
-@inline
-def newest_like(search: Search, kept: Kept, chain: int, frame: Pools, first: int, many: int, slot: int) -> int:
-    """The newest event of a chain with values that stand in the frame; -1: there is none."""
-    room, h = len(kept.tick), hash_word(hash_word(17, chain), slot)
-    for i in range(first, first + many):
-        word = frame.words[search.values[i]]
-        if word == NULL:
-            return -1
-        h = hash_word(h, word)
-    at_, most, mine = h & (len(kept.table) - 1), len(kept.table) - 1, search.chains[chain * CHAIN + CHAIN_VALUES]
-    while kept.table[at_] >= 0:
-        other = kept.table[at_]
-        if kept.whose[at_] == chain and kept.slot[other] == slot:
-            same = True
-            for i in range(many):
-                if kept.words[search.columns[mine + i] * room + other] != frame.words[search.values[first + i]]:
-                    same = False
-            if same:
-                return int(other)
-        at_ = (at_ + 1) & most
-    return -1
-
-
-@inline
-def link_jumps(search: Search, kept: Kept, floats: Floats, chain: int, event: int, before: int) -> None:
-    """Let the jumps of a chain lead from its newest event to the last one before it that passes more."""
-    room = len(kept.tick)
-    for jump in range(len(search.jumps) // JUMP):
-        if search.jumps[jump * JUMP + JUMP_CHAIN] != chain:
-            continue
-        column, is_up = search.jumps[jump * JUMP + JUMP_COLUMN], search.jumps[jump * JUMP + JUMP_IS_UP]
-        is_float, first = search.jumps[jump * JUMP + JUMP_IS_FLOAT], jump * room
-        key = order_key(kept.words, floats, column * room + event, is_float, is_up)
-        kept.keys[first + event] = key
-        other = before
-        while other >= 0 and (kept.keys[first + other] <= key if is_up else kept.keys[first + other] >= key):
-            other = kept.jumps[first + other]
-        kept.jumps[first + event] = other
-
-
-@called
-def keep_event(search: Search, kept: Kept, floats: Floats, event: int) -> None:
-    """Put an event, whose columns are written, into its chains; there is room in the table.
-
-    Complexity: O(chains + jumps), all in all.
-    """
-    room, chains, entries = len(kept.tick), len(search.chains) // CHAIN, len(search.entries) // ENTRY
-    keys, slot, kind = len(kept.heads) // max(chains, 1), kept.slot[event], kept.cls[event]
-    for entry in range(entries):
-        newest, e = -1, entry * ENTRY
-        if search.enters[kind * entries + entry]:
-            chain, first = search.entries[e + ENTRY_CHAIN], search.entries[e + ENTRY_VALUES]
-            where = place_of(search, kept, chain, first, search.entries[e + ENTRY_VALUED], event)
-            if where >= 0:
-                newest = kept.table[where]
-        kept.entered[entry * room + event] = newest
-    for chain in range(chains):
-        plain, is_member = search.chains[chain * CHAIN + CHAIN_PLAIN], search.members[kind * chains + chain]
-        before = -1
-        if plain >= 0:
-            before = kept.heads[plain * keys + slot]
-            if is_member:
-                kept.heads[plain * keys + slot] = event
-        elif is_member:
-            first = search.chains[chain * CHAIN + CHAIN_VALUES]
-            where = place_of(search, kept, chain, first, search.chains[chain * CHAIN + CHAIN_VALUED], event)
-            is_member = where >= 0
-            if is_member:
-                before = kept.table[where]
-                kept.table[where], kept.whose[where] = event, chain
-        kept.before[chain * room + event] = before
-        if is_member:
-            link_jumps(search, kept, floats, chain, event, before)
-
-
-@kernel
-def keep_again(search: Search, kept: Kept, floats: Floats) -> None:
-    """Put all events into their chains, which are empty."""
-    for event in range(kept.used[0]):
-        keep_event(search, kept, floats, event)
-
-
-# --- searching ------------------------------------------------------------------------------------------------
-
-
-@inline
-def bind(search: Search, kept: Kept, frame: Pools, first: int, many: int, event: int) -> None:
+def bind(by: Searcher, first: int, many: int, event: int) -> None:
     """Copy the values of an event that checks ask for into the frame."""
-    room = len(kept.tick)
+    search, kept, frame, room = by.search, by.kept, by.frame, len(by.kept.tick)
     for i in range(first, first + many):
         frame.words[search.copies[i * COPY + 1]] = kept.words[search.copies[i * COPY] * room + event]
 
@@ -326,23 +130,25 @@ def holds(search: Search, frame: Pools, check: int) -> bool:
 
 
 @apart
-def program_holds(program: Program, frame: Pools, check_at: int, mask: Ints, work: Ints) -> bool:
+def program_holds(by: Searcher, check_at: int) -> bool:
     """Whether a condition that computes something is TRUE."""
+    mask = by.at_work.mask
     mask[0] = 1
-    work[PASSED] |= run_program(program, frame, check_at, 0, 0, mask, 1) & mask[0]
+    by.work[PASSED] |= run_program(by.program, by.frame, check_at, 0, 0, mask, 1) & mask[0]
     return bool(mask[0] == 1)
 
 
 @inline
-def failed_check(search: Search, program: Program, frame: Pools, depth: int, mask: Ints, work: Ints) -> int:
+def failed_check(by: Searcher, depth: int) -> int:
     """Find the first check of a depth that its event fails; -1 where the event passes all checks."""
+    search = by.search
     first = search.depths[depth + DEPTH_CHECKS]
     for number in range(first, first + search.depths[depth + DEPTH_CHECKED]):
         check = number * CHECK
         if search.checks[check + CHECK_KIND] == BY_PROGRAM:
-            if not program_holds(program, frame, search.checks[check + CHECK_LEFT], mask, work):
+            if not program_holds(by, search.checks[check + CHECK_LEFT]):
                 return number
-        elif not holds(search, frame, check):
+        elif not holds(search, by.frame, check):
             return number
     return -1
 
@@ -361,15 +167,16 @@ def is_guarded(search: Search, kept: Kept, bound: Ints, depth: int) -> bool:
 
 
 @inline
-def entered(search: Search, kept: Kept, frame: Pools, bound: Ints, depth: int) -> int:
+def entered(by: Searcher, depth: int) -> int:
     """The first event that a position may be bound to; -1: there is none."""
+    search, kept, bound = by.search, by.kept, by.at_work.bound
     chain, entry, room = search.depths[depth + DEPTH_CHAIN], search.depths[depth + DEPTH_ENTRY], len(kept.tick)
     following = bound[search.depths[depth + DEPTH_NEXT]]
     if entry == BY_LETTER:
         return int(kept.before[chain * room + following])
     if entry == BY_VALUE:
         first, many = search.depths[depth + DEPTH_VALUES], search.depths[depth + DEPTH_VALUED]
-        return int(newest_like(search, kept, chain, frame, first, many, kept.slot[following]))
+        return int(newest_like(search, kept, chain, by.frame, first, many, kept.slot[following]))
     return int(kept.entered[entry * room + bound[search.depths[depth + DEPTH_VALUES]]])
 
 
@@ -380,15 +187,12 @@ def are_apart(kept: Kept, before: int, event: int, after: int) -> bool:
 
 
 @called
-def next_event(
-    search: Search, program: Program, kept: Kept, frame: Pools, at_work: Frame, depth: int, event: int, low: int,
-    work: Ints,
-) -> int:  # fmt: skip
+def next_event(by: Searcher, depth: int, event: int, low: int) -> int:
     """Bind the position of a depth to ``event``, or to the next one of its chain that passes all checks.
 
     Returns it; -1: there is none, or no test is left.
     """
-    room, bound = len(kept.tick), at_work.bound
+    search, kept, work, bound, room = by.search, by.kept, by.work, by.at_work.bound, len(by.kept.tick)
     chain, position = search.depths[depth + DEPTH_CHAIN], search.depths[depth + DEPTH_POSITION]
     after, before = bound[search.depths[depth + DEPTH_NEXT]], -1
     if search.depths[depth + DEPTH_BEFORE] >= 0:
@@ -399,8 +203,8 @@ def next_event(
         work[LEFT] -= 1
         following = kept.before[chain * room + event]
         if event < after and (not work[IS_APART] or are_apart(kept, before, event, after)):
-            bind(search, kept, frame, search.depths[depth + DEPTH_COPIES], search.depths[depth + DEPTH_COPIED], event)
-            failed = failed_check(search, program, frame, depth, at_work.mask, work)
+            bind(by, search.depths[depth + DEPTH_COPIES], search.depths[depth + DEPTH_COPIED], event)
+            failed = failed_check(by, depth)
             if failed < 0:
                 bound[position] = event
                 if not is_guarded(search, kept, bound, depth):
@@ -412,15 +216,13 @@ def next_event(
 
 
 @called
-def search_path(
-    search: Search, program: Program, kept: Kept, frame: Pools, at_work: Frame, path: int, end: int, low: int,
-    work: Ints, goes_on: bool,
-) -> int:  # fmt: skip
+def search_path(by: Searcher, path: int, end: int, low: int, goes_on: bool) -> int:
     """The latest start of a match of a path that ends with an event, or of any; ``NEVER``: there is none.
 
     What is found is bound in ``at_work.best``. ``goes_on``: the next match is looked for, behind the one that the last
     call has found. Complexity: exponential in the positions at worst; each test is counted.
     """
+    search, kept, at_work, work = by.search, by.kept, by.at_work, by.work
     p, bound, best = path * PATH, at_work.bound, NEVER
     positions, first = search.paths[p + PATH_POSITIONS], search.paths[p + PATH_DEPTHS]
     if goes_on:
@@ -431,14 +233,14 @@ def search_path(
         event = kept.before[chain * len(kept.tick) + at_work.at[level]]
     else:
         bound[positions - 1] = end
-        bind(search, kept, frame, search.paths[p + PATH_COPIES], search.paths[p + PATH_COPIED], end)
+        bind(by, search.paths[p + PATH_COPIES], search.paths[p + PATH_COPIED], end)
         if positions == 1:
             at_work.best[0] = end
             return int(kept.tick[end])
-        level, event = 0, entered(search, kept, frame, bound, first * DEPTH)
+        level, event = 0, entered(by, first * DEPTH)
     while level >= 0:
         depth = (first + level) * DEPTH
-        event = next_event(search, program, kept, frame, at_work, depth, event, low, work)
+        event = next_event(by, depth, event, low)
         if event < 0:
             if work[LEFT] <= 0:
                 return int(best)
@@ -458,7 +260,7 @@ def search_path(
         else:
             at_work.at[level] = event
             level += 1
-            event = entered(search, kept, frame, bound, (first + level) * DEPTH)
+            event = entered(by, (first + level) * DEPTH)
             continue
         if level >= 0:
             depth = (first + level) * DEPTH
@@ -467,8 +269,9 @@ def search_path(
 
 
 @inline
-def write_links(search: Search, kept: Kept, at_work: Frame, path: int, links: Ints, first: int) -> int:
+def write_links(by: Searcher, path: int, links: Ints, first: int) -> int:
     """Write the links of a match that was found; returns the last one."""
+    search, kept, at_work = by.search, by.kept, by.at_work
     p, before, start = path * PATH, -1, kept.tick[at_work.best[0]]
     for position in range(search.paths[p + PATH_POSITIONS]):
         new = (first + position) * at.LINK
@@ -478,16 +281,6 @@ def write_links(search: Search, kept: Kept, at_work: Frame, path: int, links: In
         links[new + at.LINK_START] = links[new + at.LINK_LATEST] = start
         before = first + position
     return int(before)
-
-
-@inline
-def take_event(kept: Kept, batch: Batch, number: int, event: int) -> None:
-    """Write the columns of an event of the batch."""
-    kept.tick[event], kept.place[event], kept.slot[event] = batch.tick[number], batch.place[number], batch.slot[number]
-    kept.cls[event], kept.id[event] = batch.cls[number], batch.id[number]
-    room, events = len(kept.tick), len(batch.slot)
-    for column in range(len(kept.words) // room):
-        kept.words[column * room + event] = batch.columns[column * events + number]
 
 
 @inline
@@ -501,10 +294,10 @@ def write_hit(control: Ints, search: Search, path: int, number: int, start: int,
 
 @called
 def search_end(
-    control: Ints, search: Search, program: Program, kept: Kept, frame: Pools, at_work: Frame, end: int, number: int,
-    low: int, work: Ints, hits: Ints, links: Ints,
-) -> None:  # fmt: skip
+    control: Ints, by: Searcher, end: int, number: int, low: int, hits: Ints, links: Ints
+) -> None:
     """Search for a match that an event ends, and write one down that has the fewest errors."""
+    search, kept, work = by.search, by.kept, by.work
     paths, chosen, best = len(search.paths) // PATH, -1, low - 1
     for path in range(paths):
         if not search.ends[kept.cls[end] * paths + path]:
@@ -513,11 +306,11 @@ def search_end(
             has_more = search.paths[path * PATH + PATH_ERRORS] > search.paths[chosen * PATH + PATH_ERRORS]
             if has_more or work[WANTED] == ANY:
                 break
-        start = search_path(search, program, kept, frame, at_work, path, end, best + 1, work, False)
+        start = search_path(by, path, end, best + 1, False)
         if start != NEVER:
             chosen, best, link = path, start, -1
             if work[LINKS_KEPT]:
-                link = write_links(search, kept, at_work, path, links, control[at.LINKS])
+                link = write_links(by, path, links, control[at.LINKS])
             write_hit(control, search, path, number, start, link, hits)
         if work[LEFT] <= 0:
             break
@@ -537,26 +330,26 @@ def room_for(control: Ints, hits: Ints, links: Ints, positions: int) -> int:
 
 @called
 def list_end(
-    control: Ints, search: Search, program: Program, kept: Kept, frame: Pools, at_work: Frame, end: int, number: int,
-    low: int, work: Ints, hits: Ints, links: Ints,
-) -> int:  # fmt: skip
+    control: Ints, by: Searcher, end: int, number: int, low: int, hits: Ints, links: Ints
+) -> int:
     """Write down all matches that an event ends; where there is no room for all, none is, and it says for what."""
+    search, kept, work = by.search, by.kept, by.work
     before, left = (control[at.HITS], control[at.LINKS]), work[LEFT]
     for path in range(len(search.paths) // PATH):
         if not search.ends[kept.cls[end] * (len(search.paths) // PATH) + path]:
             continue
         positions, goes_on = search.paths[path * PATH + PATH_POSITIONS], False
-        start = search_path(search, program, kept, frame, at_work, path, end, low, work, goes_on)
+        start = search_path(by, path, end, low, goes_on)
         while start != NEVER:
             status = room_for(control, hits, links, positions)
             if status != DONE:
                 control[at.HITS], control[at.LINKS], work[LEFT] = before[0], before[1], left
                 return status
-            link = write_links(search, kept, at_work, path, links, control[at.LINKS])
+            link = write_links(by, path, links, control[at.LINKS])
             write_hit(control, search, path, number, start, link, hits)
             control[at.HITS] += 1
             control[at.LINKS] += positions
-            start = search_path(search, program, kept, frame, at_work, path, end, low, work, True)
+            start = search_path(by, path, end, low, True)
     return DONE
 
 
@@ -584,15 +377,16 @@ def grant(shedding: Arena, number: int, work: Ints, real: Floats) -> None:
 
 
 @inline
-def gap_of(search: Search, kept: Kept, frame: Pools, at_work: Frame, end: int) -> int:
+def gap_of(by: Searcher, end: int) -> int:
     """How long ago the newest event came that a search of an end would begin with; of several paths the latest."""
+    search, kept, at_work = by.search, by.kept, by.at_work
     paths, gap = len(search.paths) // PATH, -NEVER
     for path in range(paths):
         p = path * PATH
         if search.ends[kept.cls[end] * paths + path] and search.paths[p + PATH_POSITIONS] > 1:
             at_work.bound[search.paths[p + PATH_POSITIONS] - 1] = end
-            bind(search, kept, frame, search.paths[p + PATH_COPIES], search.paths[p + PATH_COPIED], end)
-            first = entered(search, kept, frame, at_work.bound, search.paths[p + PATH_DEPTHS] * DEPTH)
+            bind(by, search.paths[p + PATH_COPIES], search.paths[p + PATH_COPIED], end)
+            first = entered(by, search.paths[p + PATH_DEPTHS] * DEPTH)
             if first >= 0:
                 gap = min(gap, kept.tick[end] - kept.tick[first])
     return int(gap)
@@ -629,8 +423,8 @@ def score_of_end(search: Search, kept: Kept, floats: Floats, event: int, gap: in
 
 @kernel
 def search_batch(
-    control: Ints, search: Search, program: Program, kept: Kept, floats: Floats, frame: Pools, at_work: Frame,
-    batch: Batch, work: Ints, hits: Ints, links: Ints, shedding: Arena | None, spent: Ints, gaps: Ints, real: Floats,
+    control: Ints, by: Searcher, floats: Floats, batch: Batch, hits: Ints, links: Ints, shedding: Arena | None,
+    spent: Ints, gaps: Ints, real: Floats,
 ) -> int:  # fmt: skip
     """Keep the events of a batch, and search those that can end a match.
 
@@ -639,6 +433,7 @@ def search_batch(
     ``LEAST_SCORE``.
     Returns ``DONE``, or what there is no more room for: then it is called again.
     """
+    search, kept, at_work, work = by.search, by.kept, by.at_work, by.work
     for number in range(control[at.EVENT], len(batch.slot)):
         control[at.EVENT] = number
         status = room_for(control, hits, links, len(at_work.bound))
@@ -659,21 +454,17 @@ def search_batch(
             continue
         left, hits_before = work[LEFT], control[at.HITS]
         if shedding is not None:
-            gaps[number] = gap_of(search, kept, frame, at_work, event)
+            gaps[number] = gap_of(by, event)
             if len(search.nodes) > 0 and shedding.floats[TOKENS] < real[PLENTY]:
                 if score_of_end(search, kept, floats, event, gaps[number]) < real[LEAST_SCORE]:
                     left, work[LEFT] = 0, 0
         if left > 0 and work[WANTED] == ALL:
-            status = list_end(
-                control, search, program, kept, frame, at_work, event, number, batch.low[number], work, hits, links
-            )
+            status = list_end(control, by, event, number, batch.low[number], hits, links)
             if status != DONE:
                 work[IS_KEPT] = 1
                 return status
         elif left > 0:
-            search_end(
-                control, search, program, kept, frame, at_work, event, number, batch.low[number], work, hits, links
-            )
+            search_end(control, by, event, number, batch.low[number], hits, links)
         tests = left - work[LEFT]
         control[at.DONE_STEPS] += tests
         if shedding is not None:
@@ -689,21 +480,19 @@ def search_batch(
 
 
 @kernel
-def search_some(
-    search: Search, program: Program, kept: Kept, frame: Pools, at_work: Frame, ends: Ints, lows: Ints, work: Ints,
-    is_point: Bools,
-) -> int:  # fmt: skip
+def search_some(by: Searcher, ends: Ints, lows: Ints, is_point: Bools) -> int:
     """Search some of the events that are kept, and write down which of them end a match; returns how many were.
 
     ``lows``: the first tick of each window. It ends where no test is left (``work[LEFT]``): what has begun then is
     not known.
     """
+    search, kept, work = by.search, by.kept, by.work
     paths = len(search.paths) // PATH
     for number in range(len(ends)):
         end, path, is_point[number] = ends[number], 0, False
         while path < paths and not is_point[number] and work[LEFT] > 0:
             if search.ends[kept.cls[end] * paths + path]:
-                start = search_path(search, program, kept, frame, at_work, path, end, lows[number], work, False)
+                start = search_path(by, path, end, lows[number], False)
                 is_point[number] = start != NEVER
             path += 1
         if work[LEFT] <= 0 and not is_point[number]:

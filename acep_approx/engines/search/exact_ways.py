@@ -17,10 +17,10 @@ import numpy as np
 from acep_approx.arrays import Ints
 from acep_approx.automaton.paths import Path
 from acep_approx.engines.batches import RunEvents
-from acep_approx.engines.runs.end_search import EndSearch
-from acep_approx.engines.runs.searches import WITHOUT_LIMIT, Order, Searches, SearchTables, fit, ranked_orders
-from acep_approx.kernels.runs import end_search as kernel
+from acep_approx.engines.search.end_search import EndSearch
+from acep_approx.engines.search.searches import WITHOUT_LIMIT, Order, Searches, fit, ranked_orders
 from acep_approx.kernels.runs import layout
+from acep_approx.kernels.search import end_search as kernel
 from acep_approx.ranges import check, finite, number_in
 
 LEAST_STEPS = 24.0
@@ -167,7 +167,6 @@ class ExactSearch(EndSearch):
     def _search_by(self, orders: tuple[Order, ...]) -> None:
         """Forget all kept events, and search in these orders from now on."""
         self.searches = replace(self.searches, orders=orders)
-        self.search_tables = SearchTables(self.searches.paths, orders, self.columns)
+        self._make_search_tables(self.columns)
         self.search_tables.set_classes(self.tables.classes or (0,))
-        self._frame, self._code = self.search_tables.frame(), self.search_tables.program()
         self.kept = self._room(len(self.kept.tick))

@@ -1,0 +1,1 @@
+"""Kernels of the search for matches, backwards from where they can end."""
