@@ -52,7 +52,7 @@ from acep_approx.shedding.load import (
 from acep_approx.shedding.metrics import Metrics
 from acep_approx.shedding.outcome import Outcome
 from acep_approx.shedding.timing import StepClock
-from acep_approx.shedding.ways import LEAST_PIECE, Ways, stretch_after
+from acep_approx.shedding.ways import Ways, left_of_piece
 from acep_approx.subscriptions.published import FIRST_ID
 from acep_approx.subscriptions.templates.pair_runs import NUMBER
 from acep_approx.training.needless import warn_of_no_learning
@@ -335,8 +335,7 @@ class Shedder(Outcome):
         learning = self.observer or self.online
         most = WHOLE_BATCH if learning is None else learning.most_events
         if self.looks_back:
-            stretch = stretch_after(self._events, LEAST_PIECE)
-            most = min(most, stretch - self._events % stretch)
+            most = min(most, left_of_piece(self._events))
         if self.exact_work is None or self.has_searched:
             return most
         return min(most, self.exact_work.most_events(self._events))
@@ -537,9 +536,8 @@ class Shedder(Outcome):
     def _end_block(self, tick: int, progress: RunProgress) -> None:
         """Let the law of the exact run's work learn from what was done, or look which way is better."""
         work, arena = self.exact_work, self.arena
-        looks = self.looks_back and not self.plan.is_count_window and self._events % stretch_after(self._events) == 0
-        if self.ways is not None and looks:
-            self.ways.look(tick, arena.tables.window, arena.granted)
+        if self.looks_back and self.ways is not None and not self.plan.is_count_window:
+            self.ways.look(self._events, tick, arena.tables.window, arena.granted)
         if work is None or self.has_searched or self._events % block_after(self._events):
             return
         gone = progress.shed + arena.untested

@@ -37,9 +37,15 @@ WHOLE_PAYS = 0.5
 without a limit ends of matches are searched where it took less than so much of the exact run's work."""
 
 
-def stretch_after(events: int, least: int = LEAST_STRETCH) -> int:
+def _stretch_after(events: int, least: int) -> int:
     """How many events the stretch has that begins after so many, or that these lie in."""
     return min(max((1 << events.bit_length()) // PART, least), MOST_STRETCH)
+
+
+def left_of_piece(events: int) -> int:
+    """How many events may come next, after so many, before it is written down where the run stands."""
+    piece = _stretch_after(events, LEAST_PIECE)
+    return piece - events % piece
 
 
 @dataclass
@@ -116,11 +122,13 @@ class Ways:
         self._seen = [one + more for one, more in zip(self._seen, (ends, searched, tests), strict=True)]
         self.ends, self.unsearched = self.ends + ends, self.unsearched + ends - searched
 
-    def look(self, tick: int, window: int, granted: float) -> None:
-        """Look, after so many events, whether the other way should take over.
+    def look(self, events: int, tick: int, window: int, granted: float) -> None:
+        """Look, at the end of a stretch, whether the other way should take over.
 
         Parameters
         ----------
+        events : int
+            That have come by now.
         tick : int
             Of the last event.
         window : int
@@ -128,6 +136,8 @@ class Ways:
         granted : float
             Run-steps granted so far.
         """
+        if events % _stretch_after(events, LEAST_STRETCH):
+            return
         if self._looked_at is None:
             self._ready_at = tick + window
             self._begin_stretch(tick, granted)
