@@ -359,7 +359,8 @@ class Learner:
         valued for the first time, what the run-steps suffice for.
         """
         before = None if self.is_random else self.ranking
-        if not self.learn() and spare <= PLENTY:  # a history that leaves the budget unused gets another price
+        is_new = self.learn()
+        if not is_new and spare <= PLENTY:  # a history that leaves the budget unused gets another price
             return None
         if self.ranking is None or not self._kept:
             return None
@@ -376,7 +377,10 @@ class Learner:
         order = np.argsort(-score, kind="stable")
         at = int(np.searchsorted(np.cumsum(cost[order]), kept))
         sides = score[order[[min(max(at - 1, 0), len(order) - 1), min(at, len(order) - 1)]]]
-        return worth, float(np.sqrt(np.prod(np.maximum(sides, LEAST_PRICE))))
+        found = float(np.sqrt(np.prod(np.maximum(sides, LEAST_PRICE))))
+        if not is_new:  # few runs are tested at a high price: they do not tell how many there would be at a low one
+            found = max(found, price / PLENTY)
+        return worth, found
 
     def learn(self) -> bool:
         """Work out what runs are worth by what was seen; whether they are ranked by that from now on.
