@@ -33,6 +33,10 @@ PLENTY = 1024
 """Where so many events' worth of tests is saved up, ends are searched that are less likely match points, too."""
 FIRST_ROOM = 1 << 12
 """Events that there is room for at first."""
+ANSWERED = [layout.HITS, layout.EVENT, layout.LINKS, layout.MADE]
+"""What stays as runs have left it, where these answer."""
+LOOKED_THROUGH = 16
+"""Events that are kept, for each that came, of which it is looked how many are in the window."""
 PLAIN = ("tick", "place", "slot", "cls", "id")
 """What is kept of each event, beside its values: its columns in ``Kept``."""
 
@@ -72,6 +76,7 @@ class EndSearch(Runs):
         self.spent = self.gaps = NO_WORDS
         self.tests = self.found = 0
         self._real = np.zeros(3)
+        self._came = 0  # events since it was looked how many are kept
 
     def _tables_for(self, columns: EventColumns) -> RunTables:
         self._make_search_tables(columns)
@@ -167,13 +172,21 @@ class EndSearch(Runs):
         return np.concatenate((super().ids(), self._columns()["id"]))
 
     def report(self, progress: RunProgress) -> None:
-        """Write down what was done so far, and how many events are kept: of others than those in the window none is."""
+        """Write down what was done so far, and how many events are kept in the window; others may go at any time."""
         super().report(progress)
-        kept = self._columns()
-        newest = np.full(max(self.slots, 1), NEVER if self.is_count else kept["tick"].max(initial=NEVER))
-        if self.is_count:
-            np.maximum.at(newest, kept["slot"], kept["tick"])
-        progress.kept = int(np.count_nonzero(kept["tick"] >= newest[kept["slot"]] - self.window))
+        used, in_order = int(self.kept.used[0]), self.sheds and not self.is_count
+        if not in_order and LOOKED_THROUGH * self._came < used:
+            return  # they are gone through, which must not take long where events are pushed one by one
+        self._came = 0
+        ticks = self.kept.tick[:used]
+        if in_order:
+            progress.kept = used - int(np.searchsorted(ticks, ticks[-1:].sum() - self.window))
+        else:
+            slots = self.kept.slot[:used]
+            newest = np.full(max(self.slots, 1), NEVER if self.is_count else ticks.max(initial=NEVER))
+            if self.is_count:
+                np.maximum.at(newest, slots, ticks)
+            progress.kept = int(np.count_nonzero(ticks >= newest[slots] - self.window))
         progress.most_kept = max(progress.most_kept, progress.kept)
 
     # --- running --------------------------------------------------------------------------------------------
@@ -201,6 +214,7 @@ class EndSearch(Runs):
         While the other way gets ready both see the events: what it completes by then is not all, and is left out.
         """
         self.tests = self.found = 0
+        self._came += len(events.row)
         if self.shedding is not None:
             self.shedding.open_ends = None
         searches, gets_ready = self._ways
@@ -208,7 +222,7 @@ class EndSearch(Runs):
             is_done = super().advance(events, floors, deadline)
             if not (searches or (gets_ready and is_done)):
                 return is_done
-        answered = self.control[[layout.HITS, layout.EVENT, layout.LINKS]]
+        answered = self.control[ANSWERED]
         self.control[[layout.EVENT, layout.PHASE]] = 0
         self.control[layout.HITS] *= not searches
         self._search[kernel.KEEPS_ONLY] = not (searches or self.tries)
@@ -220,7 +234,7 @@ class EndSearch(Runs):
         self.tests = int(self.control[layout.DONE_STEPS]) - steps
         self.found = int(self.control[layout.HITS]) if searches else int(self.control[layout.HITS] - answered[0])
         if not searches:
-            self.control[[layout.HITS, layout.EVENT, layout.LINKS]] = answered
+            self.control[ANSWERED] = answered
         if shedding is not None:
             self._note(shedding, before)
             shedding.open_ends = self._open_ends(events, others_wait=gets_ready)
@@ -341,6 +355,7 @@ class EndSearch(Runs):
         check_arrays(arrays, {"search": Range(kernel.WORK), "real": Range(3)})
         kept = {name: arrays.pop(f"kept_{name}") for name in (*PLAIN, "words")}
         self._search[:] = arrays.pop("search")
+        self._search[kernel.IS_KEPT] = 0
         self._real = arrays.pop("real").view(np.float64).copy()
         finite("real", float(self._real[kernel.AHEAD]))
         super().restore(header, arrays, classes)

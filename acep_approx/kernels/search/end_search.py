@@ -293,9 +293,7 @@ def write_hit(control: Ints, search: Search, path: int, number: int, start: int,
 
 
 @called
-def search_end(
-    control: Ints, by: Searcher, end: int, number: int, low: int, hits: Ints, links: Ints
-) -> None:
+def search_end(control: Ints, by: Searcher, end: int, number: int, low: int, hits: Ints, links: Ints) -> None:
     """Search for a match that an event ends, and write one down that has the fewest errors."""
     search, kept, work = by.search, by.kept, by.work
     paths, chosen, best = len(search.paths) // PATH, -1, low - 1
@@ -329,27 +327,29 @@ def room_for(control: Ints, hits: Ints, links: Ints, positions: int) -> int:
 
 
 @called
-def list_end(
-    control: Ints, by: Searcher, end: int, number: int, low: int, hits: Ints, links: Ints
-) -> int:
-    """Write down all matches that an event ends; where there is no room for all, none is, and it says for what."""
-    search, kept, work = by.search, by.kept, by.work
-    before, left = (control[at.HITS], control[at.LINKS]), work[LEFT]
-    for path in range(len(search.paths) // PATH):
-        if not search.ends[kept.cls[end] * (len(search.paths) // PATH) + path]:
+def list_end(control: Ints, by: Searcher, end: int, number: int, low: int, hits: Ints, links: Ints) -> int:
+    """Write down all matches that an event ends; where there is no room for all, none is, and it says for what.
+
+    Their events count as runs that were made: by these it is told how many events are run at once.
+    """
+    search, work, paths = by.search, by.work, len(by.search.paths) // PATH
+    hits_before, links_before, left = control[at.HITS], control[at.LINKS], work[LEFT]
+    for path in range(paths):
+        if not search.ends[by.kept.cls[end] * paths + path]:
             continue
-        positions, goes_on = search.paths[path * PATH + PATH_POSITIONS], False
-        start = search_path(by, path, end, low, goes_on)
+        positions = search.paths[path * PATH + PATH_POSITIONS]
+        start = search_path(by, path, end, low, False)
         while start != NEVER:
             status = room_for(control, hits, links, positions)
             if status != DONE:
-                control[at.HITS], control[at.LINKS], work[LEFT] = before[0], before[1], left
+                control[at.HITS], control[at.LINKS], work[LEFT] = hits_before, links_before, left
                 return status
             link = write_links(by, path, links, control[at.LINKS])
             write_hit(control, search, path, number, start, link, hits)
             control[at.HITS] += 1
             control[at.LINKS] += positions
             start = search_path(by, path, end, low, True)
+    control[at.MADE] += control[at.LINKS] - links_before
     return DONE
 
 
