@@ -1,6 +1,7 @@
 """Searching backwards in the place of following runs: the engine keeps events, and searches what can end a match.
 
-It finds match points, and one match for each. See ``kernels.search.end_search`` and ``docs/how-it-works/look-back.md``.
+It finds match points, with one match for each, or all matches. See ``kernels.search.end_search`` and
+``docs/how-it-works/look-back.md``.
 """
 
 from __future__ import annotations

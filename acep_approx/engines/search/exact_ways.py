@@ -1,4 +1,4 @@
-"""Without a budget: match points by following runs, or by searching backwards, whichever takes less here and now.
+"""Without a budget: match points, or matches, by following runs, or by searching backwards, whichever takes less now.
 
 Both give the same. Runs are followed at first. Where an event is tested with many, the events of a window are kept, and
 then both are done for a while: if searching takes less, it goes on alone, else it is given up, and tried again later.
@@ -28,7 +28,7 @@ LEAST_STEPS = 24.0
 TRIED_EVENTS = 1024
 """Events on which both are done; and as many are run at once as long as it may change over."""
 MOST_AT_ONCE = 1 << 14
-"""Most events that are run at once, where it was looked often and nothing else was worth a try."""
+"""Most events that are run at once: each time nothing else was worth a try, twice as many as before."""
 TEST_PRICE = 4.0
 """What a test of a search costs, in run-steps of pools that are large (measured: docs/how-it-works/look-back.md)."""
 MATCH_PRICE = 16.0
