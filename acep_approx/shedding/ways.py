@@ -28,8 +28,8 @@ passed as well: an eighth of those so far, about."""
 LEAST_ENDS = 32
 """Events that can end a match, below which a stretch says nothing."""
 BETTER = 0.1
-"""By which share of the match points following runs must promise more, so that it is done: replays at a fixed price
-find more than runs that keep a bound."""
+"""By which share following runs must promise more match points, so that it is done: replays at a fixed price find more
+than runs that keep a bound. Where a run changes over it is a share of all match points."""
 FIRST_REST, MOST_REST = 8, 1024
 """Windows after which searching is tried once more; each time it had to be given up, twice as many."""
 FAR = 2**62
@@ -109,7 +109,7 @@ class Ways:
             granted = budget.amount if budget.unit == "steps/event" else as_points.share * full
             rate = granted * (1 - as_points.audit_share)
             rung, found = cost.best(rate, as_points.most_saved)
-            pays = found > 0 and found > known.prices_.recall(as_points.share_of_listing) - BETTER
+            pays = found > 0 and (1 + BETTER) * found > known.prices_.recall(as_points.share_of_listing)
         searches = cost.searches(plan.paths, rung, LATEST if cost.whole < WHOLE_PAYS * rate else ANY)
         return cls(searches, cost, known.prices_, as_points.ratio, full, found, pays)
 
