@@ -121,6 +121,17 @@ def test_what_cannot_be_searched_is_told(text: str) -> None:
         paths(registers)
 
 
+def test_what_is_compared_with_rounding_implies_nothing() -> None:
+    """Both whole numbers are equal to one with a fraction, as far as that can tell them apart; they differ."""
+    text = "PATTERN SEQ(A a, B b, C c) WHERE a.x <= b.y AND b.y <= c.x AND a.x <= c.x WITHIN 20"
+    query, large = compile_query(text, engine="runs"), 2**53
+    columns = {"ts": [1, 2, 3], "type": ["A", "B", "C"], "x": [large + 1, 0, large], "y": [0.0, float(large), 0.0]}
+    table = pa.table(columns)
+    assert forward(query, table).num_rows == 0
+    for order in permutations(range(2)):
+        assert points(query, table, Searches(query.plan.paths, (order,))).num_rows == 0, order
+
+
 @pytest.mark.parametrize("text", LONG)
 def test_long_streams(text: str) -> None:
     """Columns grow, windows expire, texts are forgotten; NULL equals nothing and passes no threshold."""

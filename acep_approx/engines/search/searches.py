@@ -9,7 +9,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import islice, permutations
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -135,23 +135,28 @@ class _Test:
     """A condition on events of a path: a comparison of two values in the frame, or a program."""
 
     positions: frozenset[int]
+    check: Resolved
     kind: int
     flags: int = 0
     left: Operand | None = None
     right: Operand | None = None
-    sides: tuple[Resolved, Resolved] | None = None
     program: int = -1
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether it is a comparison of two values of one kind, which is exact."""
+        return self.kind != kept_events.BY_PROGRAM
 
     def beside(self, position: int) -> tuple[str, Expression, Resolved] | None:
         """The comparison as ``value op other``, where one side is a value of the event at a position alone."""
-        if self.sides is None or self.kind == kept_events.BY_PROGRAM:
+        if not (self.is_plain and isinstance(self.check, Binary)):
             return None
-        op = next(op for op, flags in COMPARISONS.items() if flags == self.flags)
-        left, right = self.sides
-        mine = [isinstance(side, At) and side.position == position for side in self.sides]
-        if mine == [True, False]:
-            return op, left.value, right
-        return (MIRRORED[op], right.value, left) if mine == [False, True] else None
+        op, left, right = self.check.op, cast(Resolved, self.check.left), cast(Resolved, self.check.right)
+        for said, mine, other in ((op, left, right), (MIRRORED[op], right, left)):
+            if isinstance(mine, At) and mine.position == position:
+                is_alone = not (isinstance(other, At) and other.position == position)
+                return (said, mine.value, other) if is_alone else None
+        return None
 
 
 class _Values(Scalars):
@@ -250,8 +255,7 @@ class SearchTables:
         rows: list[list[int]] = []
         arcs: list[int] = []
         for path, order, mine in zip(self.paths, orders, tests, strict=True):
-            last = len(path) - 1
-            first, copies = len(depths), self._copied(path, last)
+            first, copies = len(depths), self._copied(path, len(path) - 1)
             depths += self._depths(path, order, mine)
             rows.append([len(path), path.errors, path.final, first, len(arcs), *copies])
             arcs += path.arcs
@@ -271,7 +275,7 @@ class SearchTables:
         lowering = _Lowering(self._values, ())
         lowering.test(check)
         self._programs.append(lowering.take())
-        return _Test(positions, kept_events.BY_PROGRAM, program=len(self._programs) - 1)
+        return _Test(positions, check, kept_events.BY_PROGRAM, program=len(self._programs) - 1)
 
     def _plain(self, positions: frozenset[int], check: Resolved) -> _Test | None:
         """A comparison of two values as they are."""
@@ -284,26 +288,24 @@ class SearchTables:
         if lowering.code or len(kinds) > 1 or not is_ordered or vm.TEMPORARY in (left.place, right.place):
             return None
         kind = kept_events.OF_FLOATS if kinds == {"float"} else kept_events.OF_WHOLE
-        return _Test(positions, kind, COMPARISONS[check.op], left, right, (check.left, check.right))
+        return _Test(positions, check, kind, COMPARISONS[check.op], left, right)
 
     # --- depths ---------------------------------------------------------------------------------------------
 
     def _depths(self, path: Path, order: Order, tests: list[_Test]) -> list[list[int]]:
         """The words of the depths of a path."""
-        last, left = len(path) - 1, list(zip(path.checks, tests, strict=True))
+        last, left = len(path) - 1, list(tests)
         bound, found, decided = {last}, list[list[int]](), list[Resolved]()
         for position in order:
             following = min(one for one in bound if one > position)
             before = max((one for one in bound if one < position), default=-1)
             bound.add(position)
-            now, later = list[_Test](), []
-            for (positions, check), test in left:
-                if not positions <= bound:
-                    later.append(((positions, check), test))
-                elif not is_implied(check, decided):
+            now = list[_Test]()
+            for test in left:
+                if test.positions <= bound and not (test.is_plain and is_implied(test.check, decided)):
                     now.append(test)
-                    decided.append(check)
-            left = later
+                    decided += [test.check] if test.is_plain else []
+            left = [test for test in left if not test.positions <= bound]
             equal = [test for test in now if self._is_key(test, position)]
             chain = self._chain(path.letters[position], [self._key(test, position)[0] for test in equal])
             words = [position, chain, *self._entry(path, position, chain, equal), following, before]
