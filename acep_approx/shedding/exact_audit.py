@@ -7,7 +7,7 @@ that they lie in, these are matched instead. Nothing is lent, so the audit never
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -67,25 +67,17 @@ class ExactAudit:
         assert plan.registers is not None
         self.cells, self.explores = ExactCells(plan, columns, cells, full_work), explores
         self.searched = SearchedEnds(cells.seed)
-        self._cells, self._plan, self._columns, self._full_work, self._arena = cells, plan, columns, full_work, arena
+        self.ends: ExactEnds | None = None
+        self._arena, self._make_ends = arena, partial(_ends_of, plan, columns, cells, full_work)
+        self._has_followed = False
         self._events: RunEvents
         self._found: list[Ints] = []  # rows of the match points of the run in this piece
 
-    @cached_property
-    def ends(self) -> ExactEnds | None:
-        """Made when runs are followed: planning a query that reads backwards takes milliseconds."""
-        look, automaton = LookBack.of(self._plan, *self._columns, self._cells.window), self._plan.registers
-        assert automaton is not None
-        if look is None:
-            return None
-        runs = None
-        if self._arena is not None and can_follow(automaton):
-            runs = LostRuns(self._arena, self._cells.window, begins=True)
-        return ExactEnds(look, ending_letters(automaton), self._cells.seed, self._full_work, runs)
-
-    @property
-    def _ends_made(self) -> ExactEnds | None:
-        return vars(self).get("ends")
+    def _follow(self) -> ExactEnds | None:
+        """What audits ends where runs are followed; made only then, as it takes milliseconds."""
+        if not self._has_followed:
+            self._has_followed, self.ends = True, self._make_ends(self._arena)
+        return self.ends
 
     def count(self, events: RunEvents) -> None:
         """These events come, that runs are tested with."""
@@ -98,13 +90,8 @@ class ExactAudit:
     def forget_runs(self) -> None:
         """From here on nothing says of which ends the runs were lost: each may be open."""
         self._arena = None
-        if self._ends_made is not None:
-            self._ends_made.runs = None
-
-    @property
-    def tries_ends(self) -> bool:
-        """Whether ends are tried, not cells."""
-        return self.ends is not None and not self.ends.is_dear
+        if self.ends is not None:
+            self.ends.runs = None
 
     def end_piece(
         self,
@@ -139,42 +126,43 @@ class ExactAudit:
             self.searched.quota += granted
             self._end_search(batch, events, classes, searched)
             return
-        if self.tries_ends:
-            assert self.ends is not None
-            self.ends.quota += granted
+        ends = self._follow()
+        if ends is not None and not ends.is_dear:
+            ends.quota += granted
             granted = 0.0
         found = np.concatenate([*self._found, np.zeros(0, np.int64)])
-        if self.ends is not None and events is not None:
-            self.ends.add(batch, events, classes, found, is_certain=is_certain)
-            if self.ends.is_due():
-                granted = self._try_ends()
-        if not self.tries_ends:
+        if ends is not None and events is not None:
+            ends.add(batch, events, classes, found, is_certain=is_certain)
+            if ends.is_due():
+                granted = self._try_ends(ends)
+        if ends is None or ends.is_dear:
             self.cells.end_piece(batch, granted, events, found)
 
     def _end_search(
         self, batch: EventBatch, events: RunEvents | None, classes: Sequence[int], searched: OpenEnds
     ) -> None:
-        """Look at a piece whose ends were searched; events are kept beside only where runs are followed soon."""
+        """Audit a piece whose ends were searched. Its events are kept only if runs are followed soon."""
         if events is not None:
             self.searched.try_some(searched)
-        if searched.others_wait and self.ends is not None and events is not None:
-            self.ends.add(batch, events, classes, events.row, is_certain=True)
-        elif self._ends_made is not None and self._ends_made.keeps_events:
-            self._try_ends(is_last=True)
-            self._ends_made.forget()
+        ends = self._follow() if searched.others_wait else self.ends
+        if searched.others_wait and ends is not None and events is not None:
+            ends.add(batch, events, classes, events.row, is_certain=True)
+        elif ends is not None and ends.keeps_events:
+            self._try_ends(ends, is_last=True)
+            ends.forget()
 
-    def _try_ends(self, *, is_last: bool = False) -> float:
+    @staticmethod
+    def _try_ends(ends: ExactEnds, *, is_last: bool = False) -> float:
         """Try some; gives the run-steps that are left for cells, if these come next."""
-        assert self.ends is not None
-        self.ends.try_some(is_last=is_last)
-        left = self.ends.quota - self.ends.steps if self.ends.is_dear else 0.0
-        self.ends.quota -= left
+        ends.try_some(is_last=is_last)
+        left = ends.quota - ends.steps if ends.is_dear else 0.0
+        ends.quota -= left
         return left
 
     def finish(self) -> None:
         """The stream has ended."""
-        if self._ends_made is not None and self.tries_ends:
-            self.cells.quota += self._try_ends(is_last=True)
+        if self.ends is not None and not self.ends.is_dear:
+            self.cells.quota += self._try_ends(self.ends, is_last=True)
 
     def rebind(self) -> None:
         """Columns have got wider types: the current cells are given up."""
@@ -183,40 +171,51 @@ class ExactAudit:
     @property
     def quota(self) -> float:
         """Run-steps granted so far."""
-        ends = self._ends_made
-        return self.cells.quota + self.searched.quota + (ends.quota if ends is not None else 0.0)
+        return self.cells.quota + self.searched.quota + (self.ends.quota if self.ends is not None else 0.0)
 
     @property
     def steps(self) -> int:
         """Run-steps done so far."""
-        ends = self._ends_made
-        return self.cells.steps + self.searched.steps + (ends.steps if ends is not None else 0)
+        return self.cells.steps + self.searched.steps + (self.ends.steps if self.ends is not None else 0)
 
     @property
     def sample(self) -> EndSample | None:
         """What was seen of ends; None where none can be tried."""
-        if self._ends_made is not None:
-            return self.searched.sample.combine(self._ends_made.sample)
+        if self.ends is not None:
+            return self.searched.sample.combine(self.ends.sample)
         return self.searched.sample if self.searched.quota else None
 
     # --- state ----------------------------------------------------------------------------------------------
 
     def snapshot(self) -> dict[str, Any]:
         """What must be kept to go on elsewhere, as JSON."""
-        ends = self._ends_made
         return {
             **self.cells.snapshot(),
-            "ends": ends.snapshot() if ends is not None else None,
+            "ends": self.ends.snapshot() if self.ends is not None else None,
             "searched": self.searched.snapshot(),
         }
 
     def restore(self, saved: dict[str, Any]) -> None:
         """Go on from what ``snapshot`` gave."""
         self.cells.restore(saved)
-        if saved.get("ends") is not None and self.ends is not None:  # states of before have none
-            self.ends.restore(saved["ends"])
+        ends = self._follow() if saved.get("ends") is not None else None  # states of before have none
+        if ends is not None:
+            ends.restore(saved["ends"])
         if saved.get("searched") is not None:
             self.searched.restore(saved["searched"])
+
+
+def _ends_of(
+    plan: Plan, columns: tuple[pa.Schema, Roles], cells: AuditCells, full_work: float, arena: Shedding | None
+) -> ExactEnds | None:
+    """What tries ends where runs are followed, see ``ExactAudit``; None: the query cannot be read backwards."""
+    look = LookBack.of(plan, *columns, cells.window)
+    if look is None or plan.registers is None:
+        return None
+    runs = None
+    if arena is not None and can_follow(plan.registers):
+        runs = LostRuns(arena, cells.window, begins=True)
+    return ExactEnds(look, ending_letters(plan.registers), cells.seed, full_work, runs)
 
 
 def estimated(found: int, events: int, audit: ExactAudit, past: Expected | None) -> RecallEstimate:

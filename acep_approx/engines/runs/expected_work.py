@@ -488,11 +488,10 @@ class ExpectedWork:
         self._by_place: list[Floats] = []  # of the events of this piece
         self._measured: Measured
         self._begun: Done | None = None  # what was done when this block began
-        self._has_ended_block = False
 
     def of(self, events: Grouped, *, is_corrected: bool = True) -> Floats:
         """How many usual events each of these stands for; ``is_corrected``: whether what they meet is looked at."""
-        if not is_corrected and not self._has_ended_block:
+        if not is_corrected and (self._correction.rates == 1.0).all():
             return self.pick(events.slot, events.tick, events.cls, None).steps
         self._measured = self.meter.measure(events)
         self._by_place = self.law.by_place(self._measured)
@@ -530,7 +529,6 @@ class ExpectedWork:
 
     def end_block(self, events: int, done: Done) -> None:
         """A block ends with so many events of the stream, and the run has done that."""
-        self._has_ended_block = True
         if not self._is_corrected:
             return
         begun, self._begun = self._begun, done if self._begun is None else done.since(self._begun)
@@ -556,7 +554,7 @@ class ExpectedWork:
         DamagedError
         """
         finite("steps", saved["steps"])
-        self.steps, self._has_ended_block = saved["steps"], True
+        self.steps = saved["steps"]
         self.meter.restore(saved["seen"])
         if saved.get("correction") is not None:  # states of before have none
             self._correction.restore(saved["correction"])
