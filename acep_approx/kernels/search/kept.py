@@ -68,6 +68,8 @@ JUMP = 4
 ENTRY_CHAIN, ENTRY_VALUES, ENTRY_VALUED = range(3)
 ENTRY = 3
 """Words of an entry: the chain, and (begin, number of) columns of the event that stands behind it."""
+LOWEST = -(2**63) + 1
+"""The order of NULL, or its opposite: the end of the order that passes no threshold."""
 
 
 class Search(NamedTuple):
@@ -133,7 +135,6 @@ class Frame(NamedTuple):
     best: Ints
     at: Ints
     mask: Ints
-LOWEST = -(2**63) + 1
 
 
 @inline
@@ -187,7 +188,10 @@ def place_of(search: Search, kept: Kept, chain: int, first: int, many: int, even
 
 @inline
 def newest_like(search: Search, kept: Kept, chain: int, frame: Pools, first: int, many: int, slot: int) -> int:
-    """The newest event of a chain with values that stand in the frame; -1: there is none."""
+    """The newest event of a chain with values that stand in the frame; -1: there is none.
+
+    It probes as ``place_of`` does. With one loop for both, exact points took a quarter longer.
+    """
     room, h = len(kept.tick), hash_word(hash_word(17, chain), slot)
     for i in range(first, first + many):
         word = frame.words[search.values[i]]

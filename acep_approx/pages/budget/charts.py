@@ -63,9 +63,9 @@ def load(record: SpentRecord) -> str:
     allowed = (bound / np.maximum(events, 1)).tolist()
     strips: list[tuple[str, list[float], int]] = [
         ("run-steps per event", (work / np.maximum(events, 1)).tolist(), 0),
-        *_kept_and_left_out(pieces),
+        *_kept_and_left_out(record, pieces),
     ]
-    if not is_searched(pieces):
+    if follows_runs(record):
         strips.append((*_worth_of_work(record, pieces), 2))
     top = first.top + first.height + 44
     for name, values, colour in strips:
@@ -88,22 +88,27 @@ def load(record: SpentRecord) -> str:
     )
 
 
-def is_searched(pieces: Sequence[Piece]) -> bool:
-    """Whether ends were searched all the time, so that there is no run, and no price for one."""
-    return any(piece.kept for piece in pieces) and not any(piece.live or piece.shed for piece in pieces)
+def keeps_events(record: SpentRecord) -> bool:
+    """Whether events were kept, so that ends of matches could be searched."""
+    return any(piece.kept for piece in record.pieces)
 
 
-def _kept_and_left_out(pieces: Sequence[Piece]) -> Iterator[tuple[str, list[float], int]]:
+def follows_runs(record: SpentRecord) -> bool:
+    """Whether runs were followed at some time: only then there is a price."""
+    return not keeps_events(record) or any(piece.live or piece.shed for piece in record.pieces)
+
+
+def _kept_and_left_out(record: SpentRecord, pieces: Sequence[Piece]) -> Iterator[tuple[str, list[float], int]]:
     """What is kept at a time, and what is left out: runs, or events and ends of matches that are searched."""
-    kept = (("live runs", "live", 3), ("events kept", "kept", 3))
-    left_out = (("runs shed", "shed", 1), ("ends left open", "open_ends", 1))
-    searches = any(piece.kept for piece in pieces)
-    for by_runs, by_ends in (kept, left_out):
-        for title, name, colour in (by_runs, by_ends):
-            values = [getattr(piece, name) for piece in pieces]
-            if (title, name, colour) == (by_ends if searches else by_runs) or any(values):
-                told = values if name in ("live", "kept") else np.diff([0, *values]).tolist()
-                yield title, [float(value) for value in told], colour
+    for title, name, colour, of_search in (
+        ("live runs", "live", 3, False),
+        ("events kept", "kept", 3, True),
+        ("runs shed", "shed", 1, False),
+        ("ends left open", "open_ends", 1, True),
+    ):
+        values = [float(getattr(piece, name)) for piece in pieces]
+        if of_search == keeps_events(record) or any(values):
+            yield title, values if colour == 3 else np.diff([0.0, *values]).tolist(), colour
 
 
 def _worth_of_work(record: SpentRecord, pieces: Sequence[Piece]) -> tuple[str, list[float]]:

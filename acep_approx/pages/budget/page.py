@@ -18,7 +18,8 @@ from acep_approx.pages.budget.charts import (
     bundle_strip,
     by_state,
     flow,
-    is_searched,
+    follows_runs,
+    keeps_events,
     load,
     readable_paths,
     recall_bar,
@@ -166,8 +167,8 @@ def load_section(record: SpentRecord) -> Iterator[str]:
     if not record.pieces:
         yield '<p class="soft">There were no events.</p>'
         return
-    searches = any(piece.kept for piece in record.pieces)
-    has_price = record.has_one_price and not is_searched(record.pieces)
+    searches = keeps_events(record)
+    has_price = record.has_one_price and follows_runs(record)
     yield (
         f'<p class="soft">{TESTS_OF_EVENTS if searches else TESTS_OF_RUNS} Work never passes its bound; what is not '
         f"used in quiet times may be used later, within limits.{PRICE_RISES if has_price else ''}</p>"
