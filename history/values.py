@@ -20,9 +20,9 @@ SWEEPS, CLOSE, TINY = 64, 1e-6, 1e-12
 """How often gains are worked out anew from one another at most, and when they are the same."""
 
 PRICES, RANGE = 32, 1e-4
-"""Prices at which it is looked whether a run is worth keeping, down to so much of the highest."""
+"""How many prices of a run-step are tried, and the lowest of them as a share of the highest."""
 STOPPING_SWEEPS = 16
-"""How often values at a price are worked out anew from one another at most: those of the last one are a good begin."""
+"""How often values at one price are worked out anew at most. They begin with those at the price before."""
 
 KNOWN = 20.0
 """Visits of a vertex that what a learner has found of it counts for."""
@@ -135,11 +135,11 @@ class _Ways:
         return cls(source, target, stay, parent, child, made, has_child, counts.completed / visits)
 
     def later(self, values: Floats) -> Floats:
-        """What runs are worth, on average, in the vertices that they stay until."""
+        """What runs that take no step are worth: that of the vertices where they are seen next."""
         return np.asarray(np.bincount(self.source, self.stay * values[self.target], len(values)), np.float64)
 
     def backup(self, values: Floats) -> Floats:
-        """What runs are worth, if those of the vertices that they lead to are worth that."""
+        """What the runs of each vertex are worth, if those of all vertices are worth ``values``."""
         later = self.later(values)
         more = np.maximum(values[self.child] - later[self.parent] - self.direct[self.parent] / 2, 0.0)
         return self.direct + later + self.has_child * np.bincount(self.parent, self.made * more, len(values))
@@ -148,13 +148,13 @@ class _Ways:
 def stopping_index(graph: Graph) -> Floats:
     """Up to which price of a run-step the runs of each vertex are worth keeping, if they may be dropped later.
 
-    Gain over cost is a mean over whole lives. But a run may be kept until the next event and then dropped, and its
-    children must pay for themselves. At a price ``x`` of a run-step a run is worth
+    Gain over cost is a mean over whole lives. But a run may be kept until the next event and be dropped then, and each
+    of its children may be dropped as well. At a price ``x`` of a run-step a run is worth
 
         V(v) = max(0, what V says of where it leads to, as in ``gains_by_paths`` - x · c(v))
 
-    c(v): the run-steps until it is seen next. The index is the price at which that comes to 0; between the prices that
-    are looked at it goes by the logarithm.
+    c(v): the run-steps until it is seen next. The index is the price at which V(v) comes to 0; between two of the
+    prices that are tried it is interpolated by the logarithm.
 
     Returns
     -------

@@ -21,10 +21,7 @@ from tests.smaller_worlds import holds_for
 
 
 class Turning(ExactSearch):
-    """Searches from the first event on, or turns around at random; in random orders.
-
-    Orders change as the run begins: to search in another one later takes the events of a window.
-    """
+    """Searches from the first event on, or changes over at random. The orders of joins are drawn at the beginning."""
 
     dice = Random(0)
     turns = False

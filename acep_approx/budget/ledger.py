@@ -453,8 +453,8 @@ class RunRecord(SpentRecord):
     audit_work : int, optional
         Run-steps that the audit took; None where they are not told apart.
     ends, unsearched, most_kept : int
-        Events that can end a match, where match points were searched for backwards, those of them of which the budget
-        left it open, and the most events that were kept at once to be searched.
+        Where match points were searched for backwards: events that can end a match, those of them that the budget left
+        open, and the most events that were kept at once.
     push_p99 : float, optional
         How long a push took at most, in 99 of 100 cases, in seconds; of the latest ones of a stream that is pushed.
     """

@@ -12,8 +12,8 @@ class RunProgress:
     ``events`` in all, ``relevant`` to a letter, ``without_key`` (an equivalence attribute is NULL), the ``keys`` that
     have state, and ``keys_dropped`` since they had no event for too long: each time counts. Of the runs engine:
     ``steps`` (a run tested against an event), runs ``made``, of these ``merged`` with others, the most that lived at
-    once (``peak``), those that ``live`` now, and those ``shed``. Events that are
-    ``kept`` now to be searched, and the most at once (``most_kept``).
+    once (``peak``), those that ``live`` now, and those ``shed``. Of a search: the events
+    that are ``kept`` now, and the most at once (``most_kept``).
     """
 
     events: int = 0

@@ -163,7 +163,7 @@ class ByRuns:
     counts_merged : bool
         Whether hits say how many runs they stand for.
     searches : {"points", "matches", "nothing"}
-        For what ends of matches may be searched, in the place of following runs.
+        Which results may be found by searching backwards, in the place of following runs.
     """
 
     output: Callable[..., RunOutput]

@@ -50,9 +50,9 @@ class ExactAudit:
     ----------
     cells : ExactCells
     searched : SearchedEnds
-        Of the parts of the stream in which the run searches ends.
+        Audits the parts of the stream in which the run searches ends.
     ends : ExactEnds or None
-        Of the others; None: the query cannot be read backwards.
+        Audits the others; None: runs were not followed yet, or the query cannot be read backwards.
     """
 
     def __init__(
@@ -144,8 +144,8 @@ class ExactAudit:
         """Audit a piece whose ends were searched. Its events are kept only if runs are followed soon."""
         if events is not None:
             self.searched.try_some(searched)
-        ends = self._follow() if searched.others_wait else self.ends
-        if searched.others_wait and ends is not None and events is not None:
+        ends = self._follow() if searched.gets_ready else self.ends
+        if searched.gets_ready and ends is not None and events is not None:
             ends.add(batch, events, classes, events.row, is_certain=True)
         elif ends is not None and ends.keeps_events:
             self._try_ends(ends, is_last=True)

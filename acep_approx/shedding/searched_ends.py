@@ -1,7 +1,7 @@
 """The audit of a search: some of the ends that it had no tests for are drawn at random, and searched all the same.
 
-The events that a search keeps are there, so one takes as many tests as in the run. What is saved up is used in parts:
-which ends are drawn is left to chance, and how many does not hang on what comes of them.
+The run keeps the events of the window, so an end takes as many tests as it would have taken there. Which ends are drawn
+is left to chance, and how many are drawn does not depend on what is found. Run-steps that are not used are saved up.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from acep_approx.engines.runs.shedding import OpenEnds
 from acep_approx.ranges import COUNT, finite, number_in
 
 AT_MOST = 0.75
-"""Share of what is left that the ends of a piece may take: one may be far dearer than all others."""
+"""Share of the run-steps left that the ends of one piece may take: one end may take far more than all others."""
 ENOUGH = 1.5
-"""How many times what an end takes must be there for each that is drawn."""
+"""For each end that is drawn so many times the tests that it should take must be left."""
 RUN_WEIGHS = 4.0
-"""As many ends as what the run itself took for one weighs beside those that were tried."""
+"""What the run took for an end counts as if so many ends that were tried had taken that."""
 
 
 class SearchedEnds:
@@ -43,7 +43,7 @@ class SearchedEnds:
         self._seed, self._begun = seed, 0
 
     def try_some(self, ends: OpenEnds) -> None:
-        """Try as many of the open ends of a piece as there are run-steps for, drawn at random."""
+        """Search some of the open ends of a piece, drawn at random: as many as there are run-steps for."""
         left = self.quota - self.steps
         each = max((self.steps + RUN_WEIGHS * ends.each) / (self._begun + RUN_WEIGHS), 1.0)
         number, most = min(ends.number, int(AT_MOST * left / (ENOUGH * each))), int(AT_MOST * left)

@@ -23,13 +23,13 @@ if TYPE_CHECKING:
     from acep_approx.training.searching import SearchCost
 
 LEAST_PIECE, LEAST_STRETCH, MOST_STRETCH, PART = 1 << 10, 1 << 12, 1 << 14, 8
-"""Events after which it is written down where the run stands, and those after which it is looked again, if a window has
-passed as well: an eighth of those so far, about."""
+"""A run is written down after so many events at least, and looks which way is better after so many, if a window has
+passed as well. Both grow to an eighth of the events so far, up to a limit."""
 LEAST_ENDS = 32
 """Events that can end a match, below which a stretch says nothing."""
 BETTER = 0.1
-"""By which share following runs must promise more match points, so that it is done: replays at a fixed price find more
-than runs that keep a bound. Where a run changes over it is a share of all match points."""
+"""Runs are followed at first only if they promise more than a search by this share of what it finds: replays at a
+fixed price find more than runs that keep a bound. A run that searches changes over for this share of all points."""
 FIRST_REST, MOST_REST = 8, 1024
 """Windows after which searching is tried once more; each time it had to be given up, twice as many."""
 FAR = 2**62
@@ -44,7 +44,7 @@ def _stretch_after(events: int, least: int) -> int:
 
 
 def left_of_piece(events: int) -> int:
-    """How many events may come next, after so many, before it is written down where the run stands."""
+    """How many events may come next, after so many, until it is written down where the run stands."""
     piece = _stretch_after(events, LEAST_PIECE)
     return piece - events % piece
 

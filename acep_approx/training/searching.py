@@ -212,7 +212,7 @@ class _Tried(NamedTuple):
 
 
 def _useful(rungs: Iterable[Rung]) -> tuple[Rung, ...]:
-    """Drop each rung for which another finds as much with no more tests, per end and in all; the cheapest is first."""
+    """Drop each rung that another one makes needless: it finds as much, with no more tests for an end and in all."""
     found: list[Rung] = []
     for one in sorted(set(rungs), key=lambda rung: (rung.tests, -rung.found, rung.most)):
         if one.found > 0 and not any(other.found >= one.found and other.most <= one.most for other in found):

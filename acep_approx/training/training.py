@@ -126,8 +126,8 @@ def choose(
     First the first and the last graph are tried, with values by paths and by means, with and without the weight of
     run-steps, each with three overlaps; then the best of these with the other graphs, by the index of a stopping
     problem, with half that weight, and with other overlaps. The one that was tried first is kept unless another is
-    better by more than chance allows; where too
-    few match points were learned from, or are to be found, no other is tried.
+    better by more than chance allows; where too few match points were learned from, or are to be found, no other is
+    tried.
 
     Parameters
     ----------

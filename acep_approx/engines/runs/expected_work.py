@@ -490,7 +490,7 @@ class ExpectedWork:
         self._begun: Done | None = None  # what was done when this block began
 
     def of(self, events: Grouped, *, is_corrected: bool = True) -> Floats:
-        """How many usual events each of these stands for; ``is_corrected``: whether what they meet is looked at."""
+        """How many usual events each of these stands for; ``is_corrected``: whether the law is."""
         if not is_corrected and (self._correction.rates == 1.0).all():
             return self.pick(events.slot, events.tick, events.cls, None).steps
         self._measured = self.meter.measure(events)

@@ -51,17 +51,17 @@ EMPTY = (math.inf, -math.inf)
 
 
 class OpenEnds(NamedTuple):
-    """Events that can end a match, which a search had no tests for; until the next batch they can still be searched.
+    """Events that can end a match, for which a search had no tests left. They can be searched until the next batch.
 
-    ``number``: how many they are; ``each``: tests that one takes, about; ``search``: takes their places, and most
-    tests; returns of the first of them whether they end a match, and the tests that were done. ``others_wait``:
-    whether runs are to be followed soon.
+    ``number``: how many they are; ``each``: about how many tests one takes; ``search``: takes the places of some, and
+    how many tests may be done; returns for the first of them whether a match ends there, and how many tests were done.
+    ``gets_ready``: whether runs are followed beside, to take over soon.
     """
 
     number: int
     each: float
     search: Callable[[Ints, int], tuple[Bools, int]]
-    others_wait: bool
+    gets_ready: bool
 
 
 class Lost(NamedTuple):
@@ -160,7 +160,7 @@ class Shedding:
     notes_lost : bool
         Whether it is noted at which events runs are lost, and which.
     open_ends : OpenEnds or None
-        Those of the last batch; None: runs were followed.
+        Those of the last batch, where its ends were searched.
     weights : float64 array
         What a match point counts for, per key; the last one is that of all further keys.
     """

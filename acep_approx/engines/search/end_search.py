@@ -35,9 +35,9 @@ PLENTY = 1024
 FIRST_ROOM = 1 << 12
 """Events that there is room for at first."""
 ANSWERED = [layout.HITS, layout.EVENT, layout.LINKS, layout.MADE]
-"""What stays as runs have left it, where these answer."""
+"""Words of the control that are put back after a search where runs give the answer."""
 LOOKED_THROUGH = 16
-"""Events that are kept, for each that came, of which it is looked how many are in the window."""
+"""Kept events that may be gone through, for each event that came, to count those in the window."""
 PLAIN = ("tick", "place", "slot", "cls", "id")
 """What is kept of each event, beside its values: its columns in ``Kept``."""
 
@@ -88,7 +88,7 @@ class EndSearch(Runs):
         return tables
 
     def _make_search_tables(self, columns: EventColumns) -> None:
-        """Make what the kernel reads for the orders in which is searched."""
+        """Make what the kernel reads, for the orders of ``searches``."""
         self.search_tables = SearchTables(self.searches.paths, self.searches.orders, columns, self.searches.trees)
         self._frame, self._code = self.search_tables.frame(), self.search_tables.program()
         longest = max(len(path) for path in self.searches.paths)
@@ -173,11 +173,11 @@ class EndSearch(Runs):
         return np.concatenate((super().ids(), self._columns()["id"]))
 
     def report(self, progress: RunProgress) -> None:
-        """Write down what was done so far, and how many events are kept in the window; others may go at any time."""
+        """Write down what was done so far, and how many of the kept events are in the window."""
         super().report(progress)
         used, in_order = int(self.kept.used[0]), self.sheds and not self.is_count
         if not in_order and LOOKED_THROUGH * self._came < used:
-            return  # they are gone through, which must not take long where events are pushed one by one
+            return  # counting goes through all of them: too slow for each of many events that are pushed alone
         self._came = 0
         ticks = self.kept.tick[:used]
         if in_order:
@@ -238,7 +238,7 @@ class EndSearch(Runs):
             self.control[ANSWERED] = answered
         if shedding is not None:
             self._note(shedding, before)
-            shedding.open_ends = self._open_ends(events, others_wait=gets_ready)
+            shedding.open_ends = self._open_ends(events, gets_ready=gets_ready)
         return True
 
     def _search_batch(self, events: RunEvents, floors: Ints, shedding: Shedding | None, *, grants: bool) -> None:
@@ -282,8 +282,8 @@ class EndSearch(Runs):
         code = self._code._replace(ranks=self.columns.texts.ranks)
         return kernel.Searcher(self.search_tables.searches, code, self.kept, self._frame, self._at_work, work)
 
-    def _open_ends(self, events: RunEvents, *, others_wait: bool) -> OpenEnds:
-        """Those of the batch that was searched last."""
+    def _open_ends(self, events: RunEvents, *, gets_ready: bool) -> OpenEnds:
+        """The ends of the last batch for which there were no tests left."""
         first, number = int(self.kept.used[0]) - len(self.spent), np.flatnonzero(self.spent < -1)
         lows = events.tick - self.window_of(events.slot)
         ended = int(self._search[kernel.ENDED])
@@ -291,10 +291,10 @@ class EndSearch(Runs):
         def search(some: Ints, most: int) -> tuple[Bools, int]:
             return self._search_some(first + number[some], lows[number[some]], most)
 
-        return OpenEnds(len(number), int(self.control[layout.DONE_STEPS]) / max(ended, 1), search, others_wait)
+        return OpenEnds(len(number), int(self.control[layout.DONE_STEPS]) / max(ended, 1), search, gets_ready)
 
     def _search_some(self, ends: Ints, lows: Ints, most: int) -> tuple[Bools, int]:
-        """Whether some of the events that are kept end a match, as far as so many tests say; and how many were done."""
+        """Search some kept events; returns for the first of them whether a match ends there, and the tests done."""
         work, is_point = self._search.copy(), np.zeros(len(ends), np.bool_)
         work[[kernel.LEFT, kernel.WANTED]] = most, kernel.ANY
         done = kernel.search_some(self._searcher(work), ends, lows, is_point)

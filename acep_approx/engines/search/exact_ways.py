@@ -28,11 +28,11 @@ LEAST_STEPS = 24.0
 TRIED_EVENTS = 1024
 """Events on which both are done; and as many are run at once as long as it may change over."""
 MOST_AT_ONCE = 1 << 14
-"""Most events that are run at once: each time nothing else was worth a try, twice as many as before."""
+"""Most events that are run at once. Their number doubles each time it turns out that nothing else is worth a try."""
 TEST_PRICE = 4.0
 """What a test of a search costs, in run-steps of pools that are large (measured: docs/how-it-works/look-back.md)."""
 MATCH_PRICE = 16.0
-"""What it costs to write down a match that a search has found, in tests; runs share what matches have in common."""
+"""Tests that a match counts for which a search writes down: runs share what their matches have in common."""
 MOST_ORDERS = 3
 """Orders that are tried, one after the other."""
 FIRST_REST, MOST_REST = 4, 1 << 10

@@ -1,6 +1,8 @@
 """What comparisons of events imply: where ``b.x > a.x`` and ``c.x > b.x``, ``c.x > a.x`` holds as well.
 
-A search that binds ``a`` and ``c`` first need not wait for ``b``; and of an equality it can look in an index.
+So a search that binds ``a`` and ``c`` first can test them before it knows ``b``. If they must be equal, an index
+finds ``a``.
+
 Source: transitive closure of predicates, as query optimisers do it (Ullman, Principles of Database Systems, 1982).
 """
 
@@ -19,13 +21,13 @@ Order = dict[tuple[At, At], bool]
 
 
 def closed(path: Path, kind: Callable[[At], str]) -> Path:
-    """A path with what its checks imply, behind them.
+    """Add what the checks of a path imply, behind them.
 
     Parameters
     ----------
     path : Path
     kind : callable
-        Of a value: only those of one kind are compared exactly.
+        Gives the kind of a value. Only values of one kind are compared exactly, others with rounding.
 
     Examples
     --------
@@ -51,7 +53,7 @@ def closed(path: Path, kind: Callable[[At], str]) -> Path:
 
 
 def is_implied(check: Resolved, by: Iterable[Resolved]) -> bool:
-    """Whether a comparison holds wherever others do, all of values of one kind."""
+    """Whether a comparison follows from others. Each of them must be of two values of one kind."""
     wanted = _compared(check)
     if wanted is None:
         return False

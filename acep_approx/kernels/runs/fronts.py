@@ -81,7 +81,7 @@ def front_of(program: Program, table: Ints, pool: int, fields: int) -> Front:
 
 @inline
 def is_as_good(pools: Pools, how: int, one: int, other: int) -> bool:
-    """Whether the register at ``one`` stands in no way where that at ``other`` does not."""
+    """Whether a run with the register at ``one`` can do all that it could with that at ``other``."""
     v, z = pools.words[one], pools.words[other]
     if how == LOW_INT:
         good = (v <= z) & (v != NULL)
@@ -111,7 +111,7 @@ def dominates(program: Program, pools: Pools, front: Front, one: int, other: int
 
 @inline
 def next_to_agree_in(program: Program, front: Front, f: int) -> int:
-    """The first field from ``f`` on in which a run and those that it dominates agree; where none is, behind all."""
+    """The first field, from ``f`` on, in which a run must equal those that it dominates; ``fields`` if none is."""
     while f < front.fields and program.tables[front.directions + f] != EQUAL:
         f += 1
     return f
@@ -119,9 +119,9 @@ def next_to_agree_in(program: Program, front: Front, f: int) -> int:
 
 @inline
 def that_agree(program: Program, pools: Pools, front: Front, child: int, begin: int, end: int) -> int:
-    """Write down those of at most BLOCK runs that agree with a child where they must; returns how many they are.
+    """Write down which of at most BLOCK runs equal a child in all fields where they must; returns how many do.
 
-    Two fields at once: one alone may have few values.
+    The first two fields are compared together, as one alone may have few values.
     """
     words, chosen, m = pools.words, program.shape[at.SCRATCH], end - begin
     first = next_to_agree_in(program, front, 0)
@@ -151,9 +151,9 @@ def that_agree(program: Program, pools: Pools, front: Front, child: int, begin: 
 
 @inline
 def of_those(program: Program, pools: Pools, front: Front, child: int, m: int, dominate: bool) -> int:
-    """Of the ``m`` runs of ``that_agree``, write those behind them that dominate a child, or that it dominates.
+    """Write down which of the ``m`` runs of ``that_agree`` dominate a child, or are dominated by it; behind those runs.
 
-    Returns how many they are. It counts on instead of asking: which they are cannot be predicted.
+    Returns how many do. What a comparison gives is added up, and not branched on: the processor could not predict it.
     """
     words, source = pools.words, program.shape[at.SCRATCH]
     chosen, kept, start = source + BLOCK, 0, words[front.base + child]
@@ -178,7 +178,7 @@ def of_those(program: Program, pools: Pools, front: Front, child: int, m: int, d
 
 @inline
 def none_dominates(program: Program, pools: Pools, front: Front, child: int, head: int, end: int) -> bool:
-    """Whether no run ``head .. end - 1`` dominates a child; then those that it dominates begin NEVER from now on."""
+    """Whether no run ``head .. end - 1`` dominates a child. If so, runs that it dominates get the start NEVER."""
     words = pools.words
     while end > head:
         begin = max(end - BLOCK, head)

@@ -320,7 +320,7 @@ def search_end(control: Ints, by: Searcher, end: int, number: int, low: int, hit
 
 @inline
 def room_for(control: Ints, hits: Ints, links: Ints, positions: int) -> int:
-    """What there is no more room for, if one more match of so many events is written down; or ``DONE``."""
+    """What is too small for one more match of so many events; ``DONE``: nothing."""
     if (control[at.HITS] + 1) * at.HIT > len(hits):
         return FULL_OF_HITS
     return FULL_OF_LINKS if (control[at.LINKS] + positions) * at.LINK > len(links) else DONE
@@ -328,9 +328,9 @@ def room_for(control: Ints, hits: Ints, links: Ints, positions: int) -> int:
 
 @called
 def list_end(control: Ints, by: Searcher, end: int, number: int, low: int, hits: Ints, links: Ints) -> int:
-    """Write down all matches that an event ends; where there is no room for all, none is, and it says for what.
+    """Write down all matches that end with an event; returns ``DONE``, or what was too small: then none is written.
 
-    Their events count as runs that were made: by these it is told how many events are run at once.
+    Each event of a match counts as a run that was made: where many are made, fewer events are run at once.
     """
     search, work, paths = by.search, by.work, len(by.search.paths) // PATH
     hits_before, links_before, left = control[at.HITS], control[at.LINKS], work[LEFT]
@@ -481,10 +481,10 @@ def search_batch(
 
 @kernel
 def search_some(by: Searcher, ends: Ints, lows: Ints, is_point: Bools) -> int:
-    """Search some of the events that are kept, and write down which of them end a match; returns how many were.
+    """Search some of the kept events, and write down whether a match ends with each; returns how many were searched.
 
-    ``lows``: the first tick of each window. It ends where no test is left (``work[LEFT]``): what has begun then is
-    not known.
+    ``lows``: the first tick of each window. It stops where no test is left (``work[LEFT]``); the event that it was at
+    does not count.
     """
     search, kept, work = by.search, by.kept, by.work
     paths = len(search.paths) // PATH
