@@ -10,7 +10,7 @@ from acep_approx.engines.progress import RunProgress
 from acep_approx.matching.stream_batch import StreamBatch
 
 PIECE, LEAST_PIECE = 1 << 14, 64
-"""Most and fewest events at a time, at first and under a load budget."""
+"""Most and fewest events at a time, at first."""
 LARGE_PIECE = 1 << 17
 """Most events at a time where they make few links: there what is done once per piece takes a fifth of the time. Only
 once a piece of ``PIECE`` events was run: fewer say too little of what is to come, and do not end it either."""

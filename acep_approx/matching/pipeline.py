@@ -201,8 +201,7 @@ class Pipeline(QuerySide):
         self.compared = compared_columns(plan.query, self.roles).union(beside)  # of the runs engine all but keys
         self.engine.set_classes(self.preparer.classes)
         self.engine.reserve(max(self.key_slots.slots, 1))
-        # a load budget is planned anew for each piece
-        self.pieces = Pieces(self.engine, self.progress, may_grow=made_by.may_grow and self._shedding is None)
+        self.pieces = Pieces(self.engine, self.progress, may_grow=made_by.may_grow)
 
     def widen(self, schema: pa.Schema) -> None:
         """Go on with wider types of columns: programs are made anew, and what is held is converted.

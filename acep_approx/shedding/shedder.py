@@ -19,7 +19,7 @@ from acep_approx.engines.progress import RunProgress
 from acep_approx.engines.runs.expected_work import Done, ExpectedWork, WorkMeter, block_after
 from acep_approx.engines.runs.first_pools import FirstPools
 from acep_approx.engines.runs.lineage import Hits
-from acep_approx.engines.runs.load_shedder import WHOLE_BATCH, CallOrder, HoldsTexts
+from acep_approx.engines.runs.load_shedder import MOST_AT_ONCE, WHOLE_BATCH, CallOrder, HoldsTexts
 from acep_approx.engines.runs.runs import Runs
 from acep_approx.engines.runs.shedding import Shedding, type_too_late
 from acep_approx.engines.runs.tables import RunTables
@@ -52,7 +52,7 @@ from acep_approx.shedding.load import (
 from acep_approx.shedding.metrics import Metrics
 from acep_approx.shedding.outcome import Outcome
 from acep_approx.shedding.timing import StepClock
-from acep_approx.shedding.ways import Ways, left_of_piece
+from acep_approx.shedding.ways import Ways
 from acep_approx.subscriptions.published import FIRST_ID
 from acep_approx.subscriptions.templates.pair_runs import NUMBER
 from acep_approx.training.needless import warn_of_no_learning
@@ -213,7 +213,9 @@ class Shedder(Outcome):
         """Let shares be of the present load, where it can be told from the events."""
         law, full = self.load.law, self.load.steps_per_event
         if self.load.budget.unit == "%" and law is not None and full:
-            known, pools = self.load.history, None if self.charges_births else FirstPools(tables)
+            known, pools = self.load.history, None
+            if not (self.charges_births or self.has_searched):
+                pools = FirstPools(tables)
             window = known.window if known is not None and self.charges_births else tables.window
             self.exact_work = ExpectedWork(WorkMeter(tables, window), law, full, pools)
 
@@ -334,8 +336,11 @@ class Shedder(Outcome):
         """As many as the learner lets pass before it looks, and as are left until the law of work is corrected."""
         learning = self.observer or self.online
         most = WHOLE_BATCH if learning is None else learning.most_events
-        if self.looks_back:
-            most = min(most, left_of_piece(self._events))
+        ways = self.ways if self.looks_back else None
+        if ways is not None:
+            most = min(most, ways.left_of_piece(self._events))
+        if ways is None or not ways.searches:
+            most = min(most, MOST_AT_ONCE)
         if self.exact_work is None or self.has_searched:
             return most
         return min(most, self.exact_work.most_events(self._events))

@@ -22,9 +22,11 @@ if TYPE_CHECKING:
     from acep_approx.training.pricing import Prices
     from acep_approx.training.searching import SearchCost
 
-LEAST_PIECE, LEAST_STRETCH, MOST_STRETCH, PART = 1 << 10, 1 << 12, 1 << 14, 8
+LEAST_PIECE, LEAST_STRETCH, MOST_STRETCH = 1 << 10, 1 << 12, 1 << 16
 """A run is written down after so many events at least, and looks which way is better after so many, if a window has
-passed as well. Both grow to an eighth of the events so far, up to a limit."""
+passed as well. Both grow with the events so far, up to a limit."""
+PART, PART_OF_POOR = 2, 8
+"""They grow to such a part of the events so far: where too few ends are searched it is looked more often."""
 LEAST_ENDS = 32
 """Events that can end a match, below which a stretch says nothing."""
 BETTER = 0.1
@@ -36,17 +38,6 @@ FAR = 2**62
 WHOLE_PAYS = 0.5
 """Of each match point the latest start is looked for where that took less than so much of the budget in the past;
 without a limit ends of matches are searched where it took less than so much of the exact run's work."""
-
-
-def _stretch_after(events: int, least: int) -> int:
-    """How many events the stretch has that begins after so many, or that these lie in."""
-    return min(max((1 << events.bit_length()) // PART, least), MOST_STRETCH)
-
-
-def left_of_piece(events: int) -> int:
-    """How many events may come next, after so many, until it is written down where the run stands."""
-    piece = _stretch_after(events, LEAST_PIECE)
-    return piece - events % piece
 
 
 @dataclass
@@ -118,6 +109,16 @@ class Ways:
         """Whether ends are searched now, or were before."""
         return self.searches or self.gets_ready or self._rest > FIRST_REST
 
+    def left_of_piece(self, events: int) -> int:
+        """How many events may come next, after so many, until it is written down where the run stands."""
+        piece = self._stretch_after(events, LEAST_PIECE)
+        return piece - events % piece
+
+    def _stretch_after(self, events: int, least: int) -> int:
+        """How many events the stretch has that begins after so many, or that these lie in."""
+        part = PART if self.unsearched <= BETTER * self.ends else PART_OF_POOR
+        return min(max((1 << events.bit_length()) // part, least), MOST_STRETCH)
+
     def note(self, ends: int, searched: int, tests: int) -> None:
         """So many events came that can end a match; so many of them were searched to the end, with so many tests."""
         self._seen = [one + more for one, more in zip(self._seen, (ends, searched, tests), strict=True)]
@@ -137,7 +138,7 @@ class Ways:
         granted : float
             Run-steps granted so far.
         """
-        if events % _stretch_after(events, LEAST_STRETCH):
+        if events % self._stretch_after(events, LEAST_STRETCH):
             return
         if self._looked_at is None:
             self._ready_at = tick + window

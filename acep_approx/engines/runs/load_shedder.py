@@ -36,6 +36,8 @@ WAITS_FOR = {
 }
 """How many of the steps must have been made before each call."""
 WHOLE_BATCH = 1 << 30
+MOST_AT_ONCE = 1 << 14
+"""Events that are run at once, at most, where runs are shed: which are kept is planned anew for each piece."""
 
 
 class HoldsTexts(Protocol):
@@ -133,7 +135,7 @@ class FixedLoad:
     arena : Shedding
     """
 
-    most_events = WHOLE_BATCH
+    most_events = MOST_AT_ONCE
     charges_births = keeps_order = looks_back = False
     searches: Searches | None = None
     ways: SearchesOrRuns | None = None
