@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from acep_approx import Query
 from acep_approx.automaton.paths import Path
-from acep_approx.engines.runs.load_shedder import FixedLoad
+from acep_approx.engines.runs.load_shedder import FixedLoad, Results
 from acep_approx.engines.runs.shedding import Shedding
 from acep_approx.engines.runs.worth import Allowance
 from acep_approx.engines.search.end_search import EndSearch
@@ -63,11 +63,16 @@ def some_orders(known: Iterable[Path], random: Random, wanted: int = LATEST) -> 
     return Searches(some, orders, wanted)
 
 
-def load_of(searches: Searches, **allowed: Any) -> FixedLoad:
-    """What lets an engine search; default: without any limit."""
-    load = FixedLoad(Shedding(None, Allowance(**allowed)))
-    load.searches = searches
-    return load
+class SearchingLoad(FixedLoad):
+    """Lets an engine search; default: without any limit."""
+
+    def __init__(self, searches: Searches, **allowed: Any) -> None:
+        super().__init__(Shedding(None, Allowance(**allowed)))
+        self.searches = searches
+
+    def search_for(self, results: Results) -> Searches | None:
+        """In the same way for whatever there may be."""
+        return self.searches
 
 
 def batches_of(query: Query, table: pa.Table, **roles: Any) -> tuple[Execution, list[EventBatch]]:
@@ -79,7 +84,7 @@ def batches_of(query: Query, table: pa.Table, **roles: Any) -> tuple[Execution, 
 
 def points(query: Query, table: pa.Table, searches: Searches, cuts: Random | None = None, **roles: Any) -> pa.Table:
     """The match points that are found backwards; with ``cuts`` in any split, and restarted between batches."""
-    matcher = Execution(query.plan, output=BARE, shedding=load_of(searches), **roles)
+    matcher = Execution(query.plan, output=BARE, shedding=SearchingLoad(searches), **roles)
     matcher.bind(table.schema)
     assert matcher.pipeline is not None
     assert isinstance(matcher.pipeline.engine, EndSearch)
@@ -91,7 +96,7 @@ def points(query: Query, table: pa.Table, searches: Searches, cuts: Random | Non
             found += matcher.run(batch.slice(first, last - first))
             first = last
             if cuts is not None and cuts.random() < 0.5:
-                matcher = Execution.from_state(query.plan, matcher.state_bytes(), load_of(searches))
+                matcher = Execution.from_state(query.plan, matcher.state_bytes(), SearchingLoad(searches))
     return pa.concat_tables([nothing, *found])
 
 

@@ -22,7 +22,7 @@ from tests.cases import cases
 from tests.naive import expected_matches, match_points
 from tests.numbered_worlds import numbered_world
 from tests.rich_worlds import RichWorld
-from tests.searched import CONDITIONS, LONG, PATTERNS, batches_of, forward, load_of, points, some_orders
+from tests.searched import CONDITIONS, LONG, PATTERNS, SearchingLoad, batches_of, forward, points, some_orders
 from tests.smaller_worlds import holds_for
 
 
@@ -159,7 +159,7 @@ def test_rows_may_begin_anew_with_each_batch() -> None:
     table = pa.Table.from_pylist(rows)
     expected, (batch,) = forward(query, table)["end"].to_pylist(), batches_of(query, table)[1]
     for orders in permutations(range(3)):
-        load, found, first = load_of(Searches(query.plan.paths, (orders,))), [], 0
+        load, found, first = SearchingLoad(Searches(query.plan.paths, (orders,))), [], 0
         matcher = Execution(query.plan, output=BARE, shedding=load)
         matcher.bind(table.schema)
         while first < len(batch):
@@ -183,7 +183,7 @@ def test_inside_a_budget(text: str, rate: float) -> None:
     exact = set(forward(query, table)["row"].to_pylist())
     found = []
     for most in (rate, 50 * rate):
-        load = load_of(some_orders(query.plan.paths, Random(1), ANY), rate=most)
+        load = SearchingLoad(some_orders(query.plan.paths, Random(1), ANY), rate=most)
         matcher = Execution(query.plan, output=BARE, shedding=load)
         matcher.bind(table.schema)
         rows_found = []

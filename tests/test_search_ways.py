@@ -19,7 +19,7 @@ from acep_approx.shedding.load import Load
 from acep_approx.shedding.shedder import Shedder
 from tests.cases import cases
 from tests.one_reading import learned
-from tests.searched import QUERY, batches_of, forward, load_of, some_orders, stream
+from tests.searched import QUERY, SearchingLoad, batches_of, forward, some_orders, stream
 
 
 @dataclass
@@ -32,7 +32,7 @@ class Turning:
     gets_ready: bool = False
     ready_at: int = 0
 
-    def note(self, ends: int, searched: int, tests: int) -> None:
+    def note(self, ends: int, known: int, tests: int, unlisted: int) -> None:
         """Does not matter."""
 
     def look(self, tick: int) -> None:
@@ -50,7 +50,7 @@ def test_nothing_is_lost_however_often_it_turns(text: str) -> None:
     for seed in range(cases(40, 6)):
         dice, table = Random(seed), stream(3000, seed)
         expected, turning = forward(query, table), Turning(dice, 60)
-        load = load_of(some_orders(query.plan.paths, dice))
+        load = SearchingLoad(some_orders(query.plan.paths, dice))
         load.ways = turning
         matcher, found, turned = Execution(query.plan, output=BARE, shedding=load), [], set()
         matcher.bind(table.schema)
@@ -63,7 +63,7 @@ def test_nothing_is_lost_however_often_it_turns(text: str) -> None:
             turned.add((turning.searches, turning.gets_ready))
             first += len(piece)
             if dice.random() < 0.1:
-                state, again = matcher.state_bytes(), load_of(load.searches)  # type: ignore[arg-type]
+                state, again = matcher.state_bytes(), SearchingLoad(load.searches)
                 again.ways = turning
                 matcher = Execution.from_state(query.plan, state, again)
         assert len(turned) == 4
@@ -78,10 +78,10 @@ def test_the_past_decides_at_the_beginning() -> None:
     query, table = compile_query(QUERY, engine="runs"), stream(6000, 1)
     known = learned(HistoryGraph(query), table)
     assert known.search_ is not None
-    begun = {budget: ways.Ways.of(Load(Budget.parse(budget), known), query.plan) for budget in ("10%", "100%")}
-    assert all(one is not None and one.searches for one in begun.values())
-    assert ways.Ways.of(Load(Budget.parse("10%"), known, policy="scores"), query.plan) is None
-    assert ways.Ways.of(Load(Budget.parse("20 runs"), known), query.plan) is None
+    begun = [ways.Ways.of(Load(Budget.parse(budget), known), query.plan, "points") for budget in ("10%", "100%")]
+    assert all(one is not None and one.searches for one in begun)
+    assert ways.Ways.of(Load(Budget.parse("10%"), known, policy="scores"), query.plan, "points") is None
+    assert ways.Ways.of(Load(Budget.parse("20 runs"), known), query.plan, "points") is None
 
 
 @pytest.mark.parametrize("budget", ["5%", "20%", "3 steps/event", "30 steps/event"])

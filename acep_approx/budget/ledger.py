@@ -452,9 +452,10 @@ class RunRecord(SpentRecord):
         How long that would take, by what events and run-steps took here; None where this run does not tell.
     audit_work : int, optional
         Run-steps that the audit took; None where they are not told apart.
-    ends, unsearched, most_kept : int
-        Where match points were searched for backwards: events that can end a match, those of them that the budget left
-        open, and the most events that were kept at once.
+    ends, unsearched, unlisted, most_kept : int
+        Where ends of matches were searched backwards: events that can end a match, those of which the budget left open
+        whether they do, those of which it left open whether they end more matches than were listed, and the most events
+        that were kept at once.
     push_p99 : float, optional
         How long a push took at most, in 99 of 100 cases, in seconds; of the latest ones of a stream that is pushed.
     """
@@ -485,6 +486,7 @@ class RunRecord(SpentRecord):
     audit_work: int | None = None
     ends: int = 0
     unsearched: int = 0
+    unlisted: int = 0
     most_kept: int = 0
     push_p99: float | None = None
 

@@ -22,7 +22,7 @@ from acep_approx.engines.maximal.best import BestCells
 from acep_approx.engines.maximal.engine import MaximalCells
 from acep_approx.engines.runs.event_columns import EventColumns
 from acep_approx.engines.runs.hidden import NO_OPTIONS, RunOptions
-from acep_approx.engines.runs.load_shedder import LoadShedder
+from acep_approx.engines.runs.load_shedder import LoadShedder, Results
 from acep_approx.engines.runs.runs import Runs
 from acep_approx.engines.search.end_search import EndSearch
 from acep_approx.engines.search.exact_ways import ExactSearch
@@ -172,7 +172,7 @@ class ByRuns:
     lists: Literal["always", "late", "never"] = "always"
     merges: bool = True
     counts_merged: bool = False
-    searches: Literal["points", "matches", "nothing"] = "nothing"
+    searches: Results | Literal["nothing"] = "nothing"
 
     def __call__(self, parts: Parts) -> Output:
         """Make it."""
@@ -223,10 +223,10 @@ class ByRuns:
     def _engine_class(self, parts: Parts, *, lists: bool) -> Callable[..., Runs]:
         """Runs, or what searches for match points backwards, where it is known to pay, or may turn out to."""
         shedding = parts.shedding
-        if self.searches == "points" and shedding is not None and shedding.searches is not None:
-            shedding.looks_back = True
-            return partial(EndSearch, shedding.searches)
-        may_change = shedding is None and parts.may_search and not parts.preparer.is_count
+        if shedding is not None:
+            known = None if self.searches == "nothing" else shedding.search_for(self.searches)
+            return self.engine if known is None else partial(EndSearch, known)
+        may_change = parts.may_search and not parts.preparer.is_count
         # of two matches with the same start both ways may find another one
         if may_change and self.searches == "points" and not lists and parts.plan.paths:
             return partial(ExactSearch, parts.plan.paths, LATEST)

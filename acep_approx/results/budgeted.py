@@ -309,6 +309,7 @@ class BudgetedRun:
             audit_work=done.audit_work if done else None,
             ends=done.ways.ends if done and done.ways else 0,
             unsearched=done.ways.unsearched if done and done.ways else 0,
+            unlisted=done.ways.unlisted if done and done.ways else 0,
             most_kept=self.progress.most_kept,
             push_p99=self._push_p99(),
             **self._left_out(),

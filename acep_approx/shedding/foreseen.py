@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from acep_approx.diagrams.text_layout import one_line
+from acep_approx.engines.runs.load_shedder import Results
 from acep_approx.events.counts import counted
 from acep_approx.kernels.runs.scores import ON_PASSES
 from acep_approx.planning.explain import arcs_label
@@ -65,7 +66,7 @@ def of_query(load: Load, plan: Plan, *, points: bool) -> list[str]:
         return ["100%: nothing is shed"]
     load = replace(load, drops=points)
     spent = _spent(load, load.policy_words, load.steps_per_event, "the exact run", follows=load.law is not None)
-    return [*spent, *(_ways(load, plan) if points else ()), *_promised(load, points)]
+    return [*spent, *_ways(load, plan, "points" if points else "matches"), *_promised(load, points)]
 
 
 def of_engines(purse: Purse, engines: Sequence[Engine], things: str) -> list[str]:
@@ -128,9 +129,9 @@ def _spent(load: Load, policy: str, full: float | None, whose: str, *, follows: 
     yield f"{aside}; {ON_PASSES:g} for choosing among partial matches" if budget.unit != "runs" else aside
 
 
-def _ways(load: Load, plan: Plan) -> Iterator[str]:
-    """Whether match points are searched for backwards, and what both ways promise."""
-    ways = Ways.of(load, plan)
+def _ways(load: Load, plan: Plan, results: Results) -> Iterator[str]:
+    """Whether results are searched for backwards, and what both ways promise."""
+    ways = Ways.of(load, plan, results)
     if ways is None:
         return
     backwards, by_runs = ways.found, ways.prices.recall(load.share_of_listing)
@@ -140,6 +141,8 @@ def _ways(load: Load, plan: Plan) -> Iterator[str]:
     for path, order in zip(ways.how.paths, ways.how.orders, strict=True):
         names = [arcs_label(plan, arc) for arc in path.arcs]
         yield f"order of the search: {', '.join([names[-1], *(names[position] for position in order)])}"
+    if results == "matches":
+        yield "of each match point one match is listed first; what is left of the budget lists the others"
 
 
 def _promised(load: Load, points: bool) -> Iterator[str]:

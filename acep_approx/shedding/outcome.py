@@ -47,7 +47,6 @@ class Outcome:
         clock: StepClock
         plan: Plan
         charges_births: bool
-        looks_back: bool
         ways: Ways | None
         _events: int
         _pairs: int
@@ -65,7 +64,7 @@ class Outcome:
     @property
     def has_searched(self) -> bool:
         """Whether ends of matches were searched, in the place of following runs."""
-        return self.looks_back and self.ways is not None and self.ways.has_searched
+        return self.ways is not None and self.ways.has_searched
 
     def recall(self) -> RecallEstimate | None:
         """Estimated recall of match points; None where nothing is shed on purpose or no audit was asked for."""

@@ -5,6 +5,7 @@ The same load shedder with the same bound, reserve and audit, over the same even
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,11 +13,13 @@ import pyarrow as pa
 
 from acep_approx.arrays import Ints
 from acep_approx.budget.budget import Budget
+from acep_approx.engines.engine import NO_WORDS
 from acep_approx.engines.runs.load_shedder import LoadShedder
 from acep_approx.matching.execution import Execution
-from acep_approx.matching.outputs.kinds import POINTS
+from acep_approx.matching.outputs.kinds import MATCHES, POINTS, OutputKind
 from acep_approx.shedding.load import Load
 from acep_approx.shedding.shedder import Shedder
+from acep_approx.shedding.ways import Ways
 from acep_approx.training.pricing import LISTED, POINTED
 from acep_approx.training.promise import OUTPUTS, SHARES, Part, Promise, Promises, Truth, intervals
 
@@ -45,9 +48,10 @@ def promised(known: HistoryGraph, part: Part) -> Promises:
     truth, _ = exact[OUTPUTS[0]]
     asked = [(output, share) for output in OUTPUTS for share in SHARES]
     runs: list[tuple[Ints, int]] = []
+    are_alike = known.search_ is None and len({steps for _, steps in exact.values()}) == 1
     for output, share in asked:
-        is_alike = len(runs) >= len(SHARES) and len({steps for _, steps in exact.values()}) == 1
-        runs.append(runs[-len(SHARES)] if is_alike else _inside(known, part, share, output))
+        is_known = are_alike and len(runs) >= len(SHARES)
+        runs.append(runs[-len(SHARES)] if is_known else _inside(known, part, share, output))
     found = np.array([truth.found(rows) for rows, _ in runs])
     promises = [
         Promise(share, output, steps / max(part.events, 1), float(is_found.sum()) / max(len(truth), 1), *ends)
@@ -59,7 +63,8 @@ def promised(known: HistoryGraph, part: Part) -> Promises:
 
 def exact_run(part: Part, output: str) -> tuple[Truth, int]:
     """The exact run of an output over a part: its match points, and the run-steps that shares are shares of."""
-    matcher, tables = _run(part, output)
+    matcher = _bound(part, output)
+    tables = [*_tables(part, matcher)]
     assert matcher.pipeline is not None, "it is bound"
     return Truth.of(tables, matcher.pipeline.window, part.events), matcher.progress.steps
 
@@ -67,16 +72,26 @@ def exact_run(part: Part, output: str) -> tuple[Truth, int]:
 def _inside(known: HistoryGraph, part: Part, share: float, output: str) -> tuple[Ints, int]:
     """Rows of the match points that a run inside a budget finds, and its run-steps, with passes and audit."""
     load, is_points = Load(Budget(100 * share, "%"), known), output == "points"
-    made = Shedder(part.plan, load, audits_beside=True, may_search=is_points)
-    matcher, tables = _run(part, output, made)
+    lists = not is_points and Ways.of(load, part.plan, "matches") is not None
+    made = Shedder(part.plan, load, audits_beside=True, may_search=is_points or lists)
+    matcher = _bound(part, output, made, MATCHES if lists else POINTS)
+    rows = [NO_WORDS]
+    for table in _tables(part, matcher):
+        rows += [] if lists else [table["row"].to_numpy()]
     made.finish()  # what the audit does at the end
-    rows = np.concatenate([table["row"].to_numpy() for table in tables])
-    return rows, matcher.progress.steps + int(made.arena.on_passes) + (made.audit_work or 0)
+    found = made.metrics.points.row if lists else np.concatenate(rows)
+    return found, matcher.progress.steps + int(made.arena.on_passes) + (made.audit_work or 0)
 
 
-def _run(part: Part, output: str, shedding: LoadShedder | None = None) -> tuple[Execution, list[pa.Table]]:
-    """A run over a part, and the match points that it finds."""
-    matcher = Execution(part.plan, output=POINTS, merge=MERGES[output], shedding=shedding)
+def _bound(part: Part, output: str, shedding: LoadShedder | None = None, shows: OutputKind = POINTS) -> Execution:
+    """An execution for the columns of a part; where runs are followed, match points stand for matches."""
+    matcher = Execution(part.plan, output=shows, merge=MERGES[output], shedding=shedding)
     part.bind(matcher)
-    tables = [table for batch in part.batches for table in matcher.run(batch)]
-    return matcher, [*tables, matcher.finish()]
+    return matcher
+
+
+def _tables(part: Part, matcher: Execution) -> Iterator[pa.Table]:
+    """What is found in a part."""
+    for batch in part.batches:
+        yield from matcher.run(batch)
+    yield matcher.finish()

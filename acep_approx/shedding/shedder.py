@@ -19,11 +19,12 @@ from acep_approx.engines.progress import RunProgress
 from acep_approx.engines.runs.expected_work import Done, ExpectedWork, WorkMeter, block_after
 from acep_approx.engines.runs.first_pools import FirstPools
 from acep_approx.engines.runs.lineage import Hits
-from acep_approx.engines.runs.load_shedder import MOST_AT_ONCE, WHOLE_BATCH, CallOrder, HoldsTexts
+from acep_approx.engines.runs.load_shedder import MOST_AT_ONCE, WHOLE_BATCH, CallOrder, HoldsTexts, Results
 from acep_approx.engines.runs.runs import Runs
 from acep_approx.engines.runs.shedding import Shedding, type_too_late
 from acep_approx.engines.runs.tables import RunTables
 from acep_approx.engines.runs.worth import WITHOUT_END, Allowance
+from acep_approx.engines.search.searches import Searches
 from acep_approx.events.roles import Roles
 from acep_approx.events.stream import EventBatch
 from acep_approx.jit import tiers
@@ -138,9 +139,8 @@ class Shedder(Outcome):
     ) -> None:
         self.plan = plan
         self.load = load
-        self.ways = Ways.of(load, plan) if may_search else None
-        self.searches = None if self.ways is None else self.ways.how
-        self.looks_back = False
+        self.ways: Ways | None = None
+        self._may_search = may_search
         self._unbound = observer
         self.observer: Observer | RecordedLearning | None = observer
         self.arena = Shedding(None, Allowance(), logs_shed=load.logs_shed, ranks_dominated=True)
@@ -177,6 +177,12 @@ class Shedder(Outcome):
         """These columns come."""
         self._order.check("begin_stream")
         self._columns = schema, roles
+
+    def search_for(self, results: Results) -> Searches | None:
+        """How ends are searched for such results, in the place of following runs; None: runs are followed."""
+        if self.ways is None and self._may_search:
+            self.ways = Ways.of(self.load, self.plan, results)
+        return None if self.ways is None else self.ways.how
 
     def bind(self, tables: RunTables) -> None:
         """Now that the columns are known: look up what runs are worth and what may be done."""
@@ -336,10 +342,9 @@ class Shedder(Outcome):
         """As many as the learner lets pass before it looks, and as are left until the law of work is corrected."""
         learning = self.observer or self.online
         most = WHOLE_BATCH if learning is None else learning.most_events
-        ways = self.ways if self.looks_back else None
-        if ways is not None:
-            most = min(most, ways.left_of_piece(self._events))
-        if ways is None or not ways.searches:
+        if self.ways is not None:
+            most = min(most, self.ways.left_of_piece(self._events))
+        if self.ways is None or not self.ways.searches:
             most = min(most, MOST_AT_ONCE)
         if self.exact_work is None or self.has_searched:
             return most
@@ -541,7 +546,7 @@ class Shedder(Outcome):
     def _end_block(self, tick: int, progress: RunProgress) -> None:
         """Let the law of the exact run's work learn from what was done, or look which way is better."""
         work, arena = self.exact_work, self.arena
-        if self.looks_back and self.ways is not None and not self.plan.is_count_window:
+        if self.ways is not None and not self.plan.is_count_window:
             self.ways.look(self._events, tick, arena.tables.window, arena.granted)
         if work is None or self.has_searched or self._events % block_after(self._events):
             return
@@ -630,7 +635,7 @@ class Shedder(Outcome):
             "exact work": None if self.exact_work is None else self.exact_work.snapshot(),
             "held back": [self.arena.allowance.rate, self.arena.allowance.reserve],
         }
-        if self.looks_back and self.ways is not None:
+        if self.ways is not None:
             saved["ways"] = self.ways.snapshot()
         if self.beside.cohort is not None:
             saved["beside"] = self.beside.snapshot()
@@ -657,7 +662,7 @@ class Shedder(Outcome):
             self.take(Budget(has["amount"], self.load.budget.unit), has["full_work"])
             self.metrics.restore(saved["so_far"])
             self.by_query.restore(saved["by_query"])
-        if self.looks_back and self.ways is not None:
+        if self.ways is not None:
             self.ways.restore(saved.get("ways"))
             if self.exact_audit is not None and self.has_searched:
                 self.exact_audit.forget_runs()

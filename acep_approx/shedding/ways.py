@@ -12,11 +12,12 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Self
 
 from acep_approx.engines.search.searches import WITHOUT_LIMIT, Searches
-from acep_approx.kernels.search.end_search import ANY, LATEST
+from acep_approx.kernels.search.end_search import ALL, ANY, LATEST
 from acep_approx.ranges import TICK, finite, number_in
 from acep_approx.training.searching import Rung
 
 if TYPE_CHECKING:
+    from acep_approx.engines.runs.load_shedder import Results
     from acep_approx.planning.planner import Plan
     from acep_approx.shedding.load import Load
     from acep_approx.training.pricing import Prices
@@ -34,7 +35,7 @@ BETTER = 0.1
 fixed price find more than runs that keep a bound. A run that searches changes over for this share of all points."""
 FIRST_REST, MOST_REST = 8, 1024
 """Windows after which searching is tried once more; each time it had to be given up, twice as many."""
-FAR = 2**62
+FAR, TINY = 2**62, 1e-9
 WHOLE_PAYS = 0.5
 """Of each match point the latest start is looked for where that took less than so much of the budget in the past;
 without a limit ends of matches are searched where it took less than so much of the exact run's work."""
@@ -62,8 +63,9 @@ class Ways:
         Whether ends are searched; else runs are followed.
     gets_ready : bool
         Whether the other way sees the events, too, so that it can take over.
-    ends, unsearched : int
-        Events that can end a match since the stream began, and those of which the budget left it open.
+    ends, unsearched, unlisted : int
+        Events that can end a match since the stream began, those of which the budget left it open, and those of which
+        it left open whether they end more matches than those that were listed.
     """
 
     how: Searches
@@ -82,27 +84,30 @@ class Ways:
     _seen: list[int] = field(default_factory=lambda: [0, 0, 0])
     ends: int = 0
     unsearched: int = 0
+    unlisted: int = 0
 
     @classmethod
-    def of(cls, load: Load, plan: Plan) -> Self | None:
-        """The ways of a run that is asked for match points alone; None: there is one way, runs are followed."""
-        known, as_points = load.history, replace(load, drops=True)
-        full, budget = as_points.steps_per_event, load.budget
+    def of(cls, load: Load, plan: Plan, results: Results) -> Self | None:
+        """The ways of a run that is asked for such results; None: there is one way, runs are followed."""
+        known, load = load.history, replace(load, drops=results == "points")
+        full, budget = load.steps_per_event, load.budget
         if known is None or known.search_ is None or full is None or plan.registers is None:
             return None
         if load.policy not in (None, "history") or budget.unit == "runs":
+            return None
+        if results == "matches" and (budget.is_unlimited or not plan.paths_are_all):
             return None
         cost, found, rate = known.search_, 1.0, full
         rung = Rung(WITHOUT_LIMIT, 0.0, 1.0)
         if budget.is_unlimited:
             pays = cost.whole < WHOLE_PAYS * full
         else:
-            granted = budget.amount if budget.unit == "steps/event" else as_points.share * full
-            rate = granted * (1 - as_points.audit_share)
-            rung, found = cost.best(rate, as_points.most_saved)
-            pays = found > 0 and (1 + BETTER) * found > known.prices_.recall(as_points.share_of_listing)
-        searches = cost.searches(plan.paths, rung, LATEST if cost.whole < WHOLE_PAYS * rate else ANY)
-        return cls(searches, cost, known.prices_, as_points.ratio, full, found, pays)
+            granted = budget.amount if budget.unit == "steps/event" else load.share * full
+            rate = granted * (1 - load.audit_share)
+            rung, found = cost.best(rate, load.most_saved)
+            pays = found > 0 and (1 + BETTER) * found > known.prices_.recall(load.share_of_listing)
+        wanted = ALL if results == "matches" else LATEST if cost.whole < WHOLE_PAYS * rate else ANY
+        return cls(cost.searches(plan.paths, rung, wanted), cost, known.prices_, load.ratio, full, found, pays)
 
     @property
     def has_searched(self) -> bool:
@@ -119,10 +124,12 @@ class Ways:
         part = PART if self.unsearched <= BETTER * self.ends else PART_OF_POOR
         return min(max((1 << events.bit_length()) // part, least), MOST_STRETCH)
 
-    def note(self, ends: int, searched: int, tests: int) -> None:
-        """So many events came that can end a match; so many of them were searched to the end, with so many tests."""
-        self._seen = [one + more for one, more in zip(self._seen, (ends, searched, tests), strict=True)]
-        self.ends, self.unsearched = self.ends + ends, self.unsearched + ends - searched
+    def note(self, ends: int, known: int, tests: int, unlisted: int) -> None:
+        """So many events came that can end a match; of so many it is known whether they do, after so many tests."""
+        self._seen = [one + more for one, more in zip(self._seen, (ends, known, tests), strict=True)]
+        self.ends, self.unsearched, self.unlisted = (
+            self.ends + ends, self.unsearched + ends - known, self.unlisted + unlisted
+        )  # fmt: skip
 
     def look(self, events: int, tick: int, window: int, granted: float) -> None:
         """Look, at the end of a stretch, whether the other way should take over.
@@ -169,8 +176,8 @@ class Ways:
         if share > 1 - BETTER:
             return False
         needed = tests / max(share, 1e-3)  # what searching them all would take, about
-        full = needed * self.full_work / max(self.cost.all_tests, 1e-9)  # and following all runs
-        return self.prices.recall(min(granted / max(full, 1e-9), 1.0) * self.ratio) > share + BETTER
+        full = needed * self.full_work / max(self.cost.all_tests, TINY)  # and following all runs
+        return self.prices.recall(min(granted / max(full, TINY), 1.0) * self.ratio) > share + BETTER
 
     # --- state ----------------------------------------------------------------------------------------------
 
@@ -181,7 +188,7 @@ class Ways:
             "ticks": [self._ready_at, self._rest_until, self._rest],
             "looked": self._looked_at,
             "seen": [self._granted, *self._seen],
-            "ends": [self.ends, self.unsearched],
+            "ends": [self.ends, self.unsearched, self.unlisted],
         }
 
     def restore(self, saved: dict[str, Any] | None) -> None:
@@ -195,4 +202,5 @@ class Ways:
         self._looked_at = None if saved["looked"] is None else number_in("ways", saved["looked"], -TICK, TICK)
         finite("ways", *saved["seen"])
         self._granted, *self._seen = saved["seen"]
-        self.ends, self.unsearched = (number_in("ways", number, 0, FAR) for number in saved["ends"])
+        ends = [*saved["ends"], 0][:3]  # states of before have two
+        self.ends, self.unsearched, self.unlisted = (number_in("ways", number, 0, FAR) for number in ends)

@@ -19,7 +19,7 @@ from acep_approx.automaton.paths import Path
 from acep_approx.engines.batches import RunEvents
 from acep_approx.engines.engine import NO_WORDS
 from acep_approx.engines.runs.lineage import Hits
-from acep_approx.engines.runs.load_shedder import FixedLoad
+from acep_approx.engines.runs.load_shedder import FixedLoad, Results
 from acep_approx.engines.runs.shedding import Shedding
 from acep_approx.engines.runs.worth import Allowance
 from acep_approx.engines.search.end_search import EndSearch
@@ -111,7 +111,7 @@ class SearchCost:
 
     def searches(self, known: tuple[Path, ...], rung: Rung, wanted: int) -> Searches:
         """What an engine searches, with as many tests for an end as a rung says; ``wanted``: see ``Searches``."""
-        return Searches(known, self.orders, wanted, rung.most, self.trees, rung.least)
+        return Searches(known, self.orders, wanted, rung.most, self.trees, rung.least, self.all_tests)
 
     def as_json(self) -> dict[str, Any]:
         """It as plain data."""
@@ -278,9 +278,13 @@ class _Noting(FixedLoad):
 
     def __init__(self, searches: Searches) -> None:
         super().__init__(Shedding(None, Allowance(rate=0.0)))
-        self.searches = searches
+        self._searches = searches
         self.seen: list[tuple[Ints, Ints, Floats]] = []
         self.names: list[str] = []
+
+    def search_for(self, results: Results) -> Searches:  # noqa: ARG002
+        """How ends are searched: what else would be learned."""
+        return self._searches
 
     def note_hits(self, events: RunEvents, hits: Hits) -> None:
         """Note the tests of each end, and whether a match ends there."""

@@ -5,7 +5,7 @@ The kernel sheds by the arena (``Shedding``). A load shedder fills it, and may c
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from acep_approx.events.roles import Roles
     from acep_approx.events.stream import EventBatch
 
+Results = Literal["points", "matches"]
+"""For what ends of matches can be searched."""
 STEPS = ("begin_stream", "bind", "begin_batch")
 """Calls that others wait for, in their order."""
 WAITS_FOR = {
@@ -56,8 +58,11 @@ class SearchesOrRuns(Protocol):
     searches: bool
     gets_ready: bool
 
-    def note(self, ends: int, searched: int, tests: int) -> None:
-        """So many events came that can end a match; so many of them were searched to the end, with so many tests."""
+    def note(self, ends: int, known: int, tests: int, unlisted: int) -> None:
+        """So many events came that can end a match; of so many it is known whether they do, after so many tests.
+
+        ``unlisted``: those of which it was left open whether they end more matches.
+        """
 
 
 class LoadShedder(Protocol):
@@ -71,14 +76,16 @@ class LoadShedder(Protocol):
 
     charges_births: bool
     """Whether a try to begin a run is a run-step."""
-    searches: Searches | None
-    """How ends of matches are searched where only match points are asked for, in the place of following runs."""
-    looks_back: bool
-    """Whether that may be done."""
 
     @property
     def ways(self) -> SearchesOrRuns | None:
-        """Which of the two is done now; None: what may be."""
+        """Whether ends are searched now, or runs followed; None: what may be."""
+
+    def search_for(self, results: Results) -> Searches | None:
+        """How ends are searched for such results, in the place of following runs; None: runs are followed.
+
+        It is asked before the engine is made.
+        """
 
     @property
     def arena(self) -> Shedding:
@@ -136,8 +143,7 @@ class FixedLoad:
     """
 
     most_events = MOST_AT_ONCE
-    charges_births = keeps_order = looks_back = False
-    searches: Searches | None = None
+    charges_births = keeps_order = False
     ways: SearchesOrRuns | None = None
     engines_beside: Sequence[HoldsTexts] = ()
 
@@ -145,6 +151,10 @@ class FixedLoad:
         self.arena = arena
         self.bind, self.rebind = arena.bind, arena.rebind
         self.snapshot, self.restore = arena.snapshot, arena.restore
+
+    def search_for(self, results: Results) -> Searches | None:  # noqa: ARG002
+        """Runs are followed."""
+        return None
 
     def begin_stream(self, schema: pa.Schema, roles: Roles) -> None:
         """Nothing depends on the columns."""

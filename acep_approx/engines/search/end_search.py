@@ -31,7 +31,9 @@ from acep_approx.ranges import COUNT, TICK, Range, check, check_arrays, finite
 AHEAD = 256
 """Events that are granted for at once when a stream begins, before anything could be saved up."""
 PLENTY = 1024
-"""Where so many events' worth of tests is saved up, ends are searched that are less likely match points, too."""
+"""Where the tests of so many events are saved up, ends are searched that are less likely match points, too."""
+PART_OF_MOST = 0.25
+"""Where less can be saved up, that part of it is plenty."""
 FIRST_ROOM = 1 << 12
 """Events that there is room for at first."""
 ANSWERED = [layout.HITS, layout.EVENT, layout.LINKS, layout.MADE]
@@ -276,7 +278,8 @@ class EndSearch(Runs):
             shedding.untested += ends - searched
             shedding.lost_at = int(self._search[kernel.LAST_UNSEARCHED])
         if self.load_shedder is not None and self.load_shedder.ways is not None:
-            self.load_shedder.ways.note(ends, searched, self.tests)
+            unknown = int(np.count_nonzero(self.spent < -1))
+            self.load_shedder.ways.note(ends, ends - unknown, self.tests, ends - searched - unknown)
 
     def _searcher(self, work: Ints) -> kernel.Searcher:
         code = self._code._replace(ranks=self.columns.texts.ranks)
@@ -305,7 +308,8 @@ class EndSearch(Runs):
         has_begun, self._search[kernel.HAS_BEGUN] = bool(self._search[kernel.HAS_BEGUN]), 1
         self._search[kernel.MOST] = self.searches.most
         self._real[kernel.LEAST_SCORE] = self.searches.least
-        self._real[kernel.PLENTY] = max(PLENTY * shedding.rate, 1.0)
+        plenty = PLENTY * min(shedding.rate, self.searches.usual)
+        self._real[kernel.PLENTY] = max(min(plenty, PART_OF_MOST * shedding.allowance.most), 1.0)
         ahead = min(AHEAD * shedding.rate, shedding.allowance.most)
         if not has_begun and 0 < ahead < WITHOUT_LIMIT:
             self._real[kernel.AHEAD] = ahead

@@ -102,6 +102,8 @@ class Searches:
         How likely an end is a match point, by what ``end_inputs`` has.
     least : float
         Inside a budget an end that scores less by the trees is searched only if much is saved up.
+    usual : float
+        Tests per event that searching all ends took in the past.
     """
 
     paths: tuple[Path, ...]
@@ -110,6 +112,7 @@ class Searches:
     most: int = WITHOUT_LIMIT
     trees: Trees | None = None
     least: float = -math.inf
+    usual: float = math.inf
 
 
 DAY = 86_400_000_000

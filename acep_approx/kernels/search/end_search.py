@@ -66,7 +66,7 @@ from acep_approx.kernels.search.kept import (
     take_event,
 )
 
-DONE, FULL_OF_HITS, FULL_OF_LINKS, FULL_OF_EVENTS = range(4)
+DONE, FULL_OF_HITS, FULL_OF_LINKS, FULL_OF_EVENTS, SOME_LISTED = range(5)
 (
     LEFT,
     WANTED,
@@ -94,6 +94,8 @@ AHEAD, LEAST_SCORE, PLENTY = range(3)
 so many tests are left."""
 PART_OF_LEFT = 0.25
 """An end may take so much of what is left, if that is more."""
+MUCH = 8.0
+"""How many times what is plenty must be left for further matches of an end, beside the first one."""
 
 
 class Searcher(NamedTuple):
@@ -327,13 +329,17 @@ def room_for(control: Ints, hits: Ints, links: Ints, positions: int) -> int:
 
 
 @called
-def list_end(control: Ints, by: Searcher, end: int, number: int, low: int, hits: Ints, links: Ints) -> int:
-    """Write down all matches that end with an event; returns ``DONE``, or what was too small: then none is written.
+def list_end(
+    control: Ints, by: Searcher, end: int, number: int, low: int, most: int, hits: Ints, links: Ints
+) -> int:  # fmt: skip
+    """Write down the matches that end with an event.
 
+    After the first one no more than ``most`` tests are made in all. Returns ``DONE``, or ``SOME_LISTED`` where there
+    may be more of them, or what was too small: then none is written.
     Each event of a match counts as a run that was made: where many are made, fewer events are run at once.
     """
     search, work, paths = by.search, by.work, len(by.search.paths) // PATH
-    hits_before, links_before, left = control[at.HITS], control[at.LINKS], work[LEFT]
+    hits_before, links_before, left, held = control[at.HITS], control[at.LINKS], work[LEFT], 0
     for path in range(paths):
         if not search.ends[by.kept.cls[end] * paths + path]:
             continue
@@ -348,9 +354,16 @@ def list_end(control: Ints, by: Searcher, end: int, number: int, low: int, hits:
             write_hit(control, search, path, number, start, link, hits)
             control[at.HITS] += 1
             control[at.LINKS] += positions
-            start = search_path(by, path, end, low, True)
+            if control[at.HITS] == hits_before + 1:
+                held = work[LEFT] - max(min(most - left + work[LEFT], work[LEFT]), 0)
+                work[LEFT] -= held
+            start = search_path(by, path, end, low, True) if work[LEFT] > 0 else NEVER
+        if work[LEFT] <= 0:
+            break
     control[at.MADE] += control[at.LINKS] - links_before
-    return DONE
+    status = SOME_LISTED if work[LEFT] <= 0 else DONE
+    work[LEFT] += held
+    return status
 
 
 @inline
@@ -459,8 +472,11 @@ def search_batch(
                 if score_of_end(search, kept, floats, event, gaps[number]) < real[LEAST_SCORE]:
                     left, work[LEFT] = 0, 0
         if left > 0 and work[WANTED] == ALL:
-            status = list_end(control, by, event, number, batch.low[number], hits, links)
-            if status != DONE:
+            most = left
+            if shedding is not None:
+                most = int(min(max(shedding.floats[TOKENS] - MUCH * real[PLENTY], 0.0), MOST_LEFT))
+            status = list_end(control, by, event, number, batch.low[number], most, hits, links)
+            if status != DONE and status != SOME_LISTED:
                 work[IS_KEPT] = 1
                 return status
         elif left > 0:
@@ -469,10 +485,11 @@ def search_batch(
         control[at.DONE_STEPS] += tests
         if shedding is not None:
             shedding.floats[TOKENS] -= float(tests)
-        is_searched = work[LEFT] > 0 or control[at.HITS] > hits_before
+        is_known = work[LEFT] > 0 or control[at.HITS] > hits_before
+        is_searched = is_known and status != SOME_LISTED
         work[ENDED] += 1
         work[SEARCHED] += is_searched
-        spent[number] = tests if is_searched else -2 - tests
+        spent[number] = tests if is_known else -2 - tests
         if not is_searched:
             work[LAST_UNSEARCHED] = batch.tick[number]
     control[at.EVENT] = len(batch.slot)

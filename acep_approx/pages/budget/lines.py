@@ -136,7 +136,8 @@ def searched_words(record: RunRecord) -> str:
     """What was searched backwards, and what the budget left open."""
     ends = counted(record.ends, "possible end") + " of matches"
     kept = f"at most {counted(record.most_kept, 'event')} kept at once"
-    return f"searched backwards: {ends}, {record.unsearched:,} of them left open by the budget; {kept}"
+    more = f", and of {record.unlisted:,} others whether they end more matches" if record.unlisted else ""
+    return f"searched backwards: {ends}, {record.unsearched:,} of them left open by the budget{more}; {kept}"
 
 
 def recall_words(estimate: RecallEstimate | None) -> str:
