@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from random import Random
 from typing import Any
 
 import pyarrow as pa
 
-from acep_approx import Query
+from acep_approx import Query, QueryError, compile_query
 from acep_approx.automaton.paths import Path
 from acep_approx.engines.runs.load_shedder import FixedLoad, Results
 from acep_approx.engines.runs.shedding import Shedding
@@ -73,6 +74,36 @@ class SearchingLoad(FixedLoad):
     def search_for(self, results: Results) -> Searches | None:
         """In the same way for whatever there may be."""
         return self.searches
+
+
+@dataclass
+class Turning:
+    """A run changes over many times; each time the other way gets ready for more than a window."""
+
+    turns: Random
+    window: int
+    searches: bool = False
+    gets_ready: bool = False
+    ready_at: int = 0
+
+    def note(self, ends: int, known: int, tests: int, unlisted: int) -> None:
+        """Does not matter."""
+
+    def look(self, tick: int) -> None:
+        """Between two batches; ``tick``: of the last event."""
+        if self.gets_ready and tick > self.ready_at:
+            self.searches, self.gets_ready = not self.searches, False
+        elif not self.gets_ready and self.turns.random() < 0.3:
+            self.gets_ready, self.ready_at = True, tick + self.window
+
+
+def listed(text: str) -> Query | None:
+    """A query whose matches can be searched for; None where that cannot be."""
+    try:
+        query = compile_query(text, engine="runs")
+    except QueryError:
+        return None
+    return query if query.plan.paths_are_all else None
 
 
 def batches_of(query: Query, table: pa.Table, **roles: Any) -> tuple[Execution, list[EventBatch]]:

@@ -16,6 +16,7 @@ from typer.testing import CliRunner
 
 from acep_approx import compile_query
 from acep_approx.cli.main import app
+from acep_approx.shedding.metrics import LEFT_OPEN
 from acep_approx.training.history_graph import HistoryGraph
 
 QUERY = "PATTERN SEQ(A a, B b, C c) WHERE [key] AND b.x > a.x AND c.x < b.x WITHIN 30"
@@ -260,7 +261,7 @@ def test_a_history_of_another_query_is_refused(option, value, code, exit_code):
 
 
 def test_replay_shows_the_runs_that_were_shed_around_a_moment():
-    options = ["--budget", "20%", "--history", "history"]
+    options = ["--budget", "20%", "--history", "history", "--policy", "scores"]
     acep("run", QUERY, "now.csv", *options, "--shed", "all.jsonl", "--quiet")
     shed = [json.loads(line) for line in Path("all.jsonl").read_text(encoding="utf-8").splitlines()]
     wanted = shed[len(shed) // 2]
@@ -277,6 +278,18 @@ def test_replay_shows_the_runs_that_were_shed_around_a_moment():
     one = acep("replay", QUERY, "now.csv", *options, "--around", at, "--limit", "1", "--quiet")
     assert one.stdout.count("a partial match") == 1
     assert not one.stderr
+
+
+def test_replay_shows_which_ends_of_matches_were_left_open():
+    options = ["--budget", "10%", "--history", "history"]
+    acep("run", QUERY, "now.csv", *options, "--shed", "all.jsonl", "--quiet")
+    left_open = [json.loads(line) for line in Path("all.jsonl").read_text(encoding="utf-8").splitlines()]
+    assert {one["reason"] for one in left_open} == {LEFT_OPEN}
+    one = left_open[len(left_open) // 2]
+    result = acep("replay", QUERY, "now.csv", *options, "--around", str(one["at"]), "--key", one["key"], "--limit", "1")
+    assert f"0 partial matches shed; {len(left_open):,} possible ends of matches left open; " in result.stderr
+    said = f"1. whether a match of {one['key']} ends at {one['at']} (row {one['row']}) was left open"
+    assert result.stdout == f"{said}: no run-steps were left\n"
 
 
 def test_replay_where_nothing_was_shed():

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import warnings
+from copy import copy
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +44,14 @@ def known(query: Query) -> HistoryGraph:
     return HistoryGraph(query).fit(stream(6000, 1))
 
 
+@pytest.fixture(scope="module")
+def followed(known: HistoryGraph) -> HistoryGraph:
+    """The same, where partial matches are followed, and shed."""
+    found = copy(known)
+    found.search_ = None
+    return found
+
+
 def points(matches: BudgetedMatches | Any) -> set[int]:
     """Rows that complete a match."""
     return set(matches.to_arrow()["c"].to_pylist())
@@ -63,16 +73,19 @@ def test_a_history_finds_more_than_chance(query: Query, known: HistoryGraph) -> 
     assert found["history"] > found["oldest"]
 
 
-def test_every_match_is_one_of_the_exact_answer_and_the_bound_holds(query: Query, known: HistoryGraph) -> None:
+def test_every_match_is_one_of_the_exact_answer_and_the_bound_holds(
+    query: Query, known: HistoryGraph, followed: HistoryGraph
+) -> None:
     test = stream(3000, 3)
     exact = {str(row) for row in query.match(test).to_arrow().to_pylist()}
-    for budget in ("2%", "10%", "50%", "3 steps/event", "20 runs"):
-        some = query.match_within(test, budget, history=known)
+    budgets = ("2%", "10%", "50%", "3 steps/event", "20 runs")
+    for budget, history in product(budgets, (known, followed)):
+        some = query.match_within(test, budget, history=history)
         assert {str(row) for row in some.to_arrow().to_pylist()} <= exact
         record = some.record()
         assert record.work <= record.allowed
         assert all(piece.work <= piece.bound for piece in record.pieces)
-        assert record.shed_runs > 0
+        assert (record.shed_runs > 0) == (record.ends == 0)
         if budget == "20 runs":
             assert max(piece.live for piece in record.pieces) <= 20
 
@@ -246,9 +259,9 @@ def test_budgets_of_time_run_and_stay_true(query: Query, known: HistoryGraph) ->
         assert {str(row) for row in some.to_arrow().to_pylist()} <= exact
 
 
-def test_what_was_shed_can_be_had(query: Query, known: HistoryGraph) -> None:
+def test_what_was_shed_can_be_had(query: Query, followed: HistoryGraph) -> None:
     test = stream(1500, 12)
-    some = query.match_within(test, "5%", history=known, log_shed=True)
+    some = query.match_within(test, "5%", history=followed, log_shed=True)
     some.to_arrow()
     shed = some.shed()
     assert len(shed) == some.record().shed_runs
@@ -258,7 +271,7 @@ def test_what_was_shed_can_be_had(query: Query, known: HistoryGraph) -> None:
     assert (score <= (gain - covered) / cost + 1e-9).all()
     assert (score >= (gain - covered) / cost * 0.9 - 1e-9).all()  # what a coin takes away at most
     with pytest.raises(UsageError, match="ACEP-U039"):
-        query.match_within(test, "5%", history=known).shed()
+        query.match_within(test, "5%", history=followed).shed()
 
 
 def test_all_matches_at_the_points_found_can_be_had(query: Query, known: HistoryGraph) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from random import Random
 
 import pyarrow as pa
@@ -19,28 +18,7 @@ from acep_approx.shedding.load import Load
 from acep_approx.shedding.shedder import Shedder
 from tests.cases import cases
 from tests.one_reading import learned
-from tests.searched import QUERY, SearchingLoad, batches_of, forward, some_orders, stream
-
-
-@dataclass
-class Turning:
-    """A run changes over many times; each time the other way gets ready for more than a window."""
-
-    turns: Random
-    window: int
-    searches: bool = False
-    gets_ready: bool = False
-    ready_at: int = 0
-
-    def note(self, ends: int, known: int, tests: int, unlisted: int) -> None:
-        """Does not matter."""
-
-    def look(self, tick: int) -> None:
-        """Between two batches; ``tick``: of the last event."""
-        if self.gets_ready and tick > self.ready_at:
-            self.searches, self.gets_ready = not self.searches, False
-        elif not self.gets_ready and self.turns.random() < 0.3:
-            self.gets_ready, self.ready_at = True, tick + self.window
+from tests.searched import QUERY, SearchingLoad, Turning, batches_of, forward, some_orders, stream
 
 
 @pytest.mark.parametrize("text", [QUERY, QUERY.replace("[g] AND", "") + " ERRORS 1"])

@@ -466,7 +466,8 @@ def test_without_keys_all_events_go_into_one_task_and_it_says_so(spark, caplog):
     assert not caplog.records
 
 
-def test_points_are_searched_for_as_they_are_here(spark: SparkSession, tmp_path: Path) -> None:
+@pytest.mark.parametrize("output", ["points", "matches"])
+def test_ends_are_searched_as_they_are_here(spark: SparkSession, tmp_path: Path, output: str) -> None:
     """Inside a budget, with a history that says that it pays."""
     dice = Random(3)
     query = compile_query("PATTERN SEQ(A a, B b, A c) WHERE [g] AND b.x > a.x AND c.y = a.y WITHIN 60")
@@ -475,13 +476,14 @@ def test_points_are_searched_for_as_they_are_here(spark: SparkSession, tmp_path:
     past, now = pa.Table.from_pylist(events[:3000]), pa.Table.from_pylist(events[3000:])
     HistoryGraph(query).fit(past).save(tmp_path / "known")
     here = query.match_within(now, "15%", history=tmp_path / "known", audit=0)
-    expected = here.points()["end"].to_pylist()
+    shown = here.points() if output == "points" else pa.concat_tables(here.tables())
+    expected = sorted(shown["end"].to_pylist())
     assert here.shedder is not None
     assert here.shedder.ways is not None
     assert here.shedder.ways.searches
-    assert 10 < len(expected) < query.match(now).points().num_rows
+    assert 10 < len(expected) < len(query.match(now).points() if output == "points" else query.match(now))
     spending = {"budget": "15%", "history": tmp_path / "known", "audit": 0}
-    matcher = query.spark(time="ts", output="points", shards=1, **spending)
+    matcher = query.spark(time="ts", output=output, shards=1, **spending)
     file = tmp_path / "now.parquet"
     pq.write_table(now, file)
     assert sorted(row["end"] for row in matcher(spark.read.parquet(str(file))).collect()) == expected

@@ -236,6 +236,7 @@ def test_without_match_points_there_is_nothing_to_choose_by():
 def shed():
     query = compiled()
     known = learned(HistoryGraph(query), EVENTS)
+    known.search_ = None  # partial matches are followed
     matches = query.match_within(make_events(400, seed=9), "15%", history=known, log_shed=True)
     matches.to_arrow()
     return matches

@@ -168,6 +168,13 @@ class Engine(ABC):
         """What was logged of shedding since the last call; see ``Shedding.take_log``."""
         return NO_WORDS
 
+    def left_open(self) -> Ints:
+        """Events of which a search left open whether a match ends there: key slot, tick and id of each, shape (n, 3).
+
+        Of those since the last call, if what is shed is logged.
+        """
+        return NO_WORDS.reshape(0, 3)
+
     # --- copies of keys -------------------------------------------------------------------------------------
 
     @abstractmethod

@@ -180,8 +180,8 @@ def _backwards(plan: Plan) -> list[str]:
         return [f"found by following partial matches only: {plan.why_not_backwards}"]
     ends = dict.fromkeys(arcs_label(plan, path.arcs[-1]) for path in plan.paths)
     said = f"asked for alone, can be searched for backwards from {' or '.join(ends)}, which is done where it takes less"
-    lists = plan.paths_are_all and not plan.is_count_window
-    return [said, *(["all matches can be listed so, too"] if lists else [])]
+    lists = "all matches can be listed so, too" + (", inside a load budget" if plan.is_count_window else "")
+    return [said, lists] if plan.paths_are_all else [said]
 
 
 def arcs_label(plan: Plan, arc: int) -> str:

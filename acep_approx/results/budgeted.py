@@ -23,6 +23,7 @@ from acep_approx.arguments import checked
 from acep_approx.arrays import Ints
 from acep_approx.budget.ledger import Bundle, HistoryPath, Learning, PathStep, RunRecord
 from acep_approx.diagrams.fragments import never_raises
+from acep_approx.engines.engine import NO_WORDS
 from acep_approx.errors import UsageError
 from acep_approx.events.source import Source
 from acep_approx.events.stream import EventBatch, read_events
@@ -38,7 +39,7 @@ from acep_approx.planning.planner import Plan
 from acep_approx.results.matches import Matches
 from acep_approx.results.question import Question
 from acep_approx.shedding.load import Load
-from acep_approx.shedding.metrics import Metrics, shed_by_state, shed_table
+from acep_approx.shedding.metrics import Metrics, left_open_table, shed_by_state, shed_table
 from acep_approx.shedding.refreshed import refreshed
 from acep_approx.shedding.shedder import Shedder, shedder
 from acep_approx.training.history_graph import HistoryGraph
@@ -394,9 +395,11 @@ class BudgetedMatches(Matches, BudgetedRun):
     def _take_log(self) -> None:
         """Tables of what was shed; the keys of its slots are still known now."""
         if self.load.logs_shed and self.pipeline is not None:
-            log = self.pipeline.engine.logged()
+            log, ends = self.pipeline.engine.logged(), self.pipeline.engine.left_open()
             if len(log):
                 self._logged.append(shed_table(log, self.pipeline))
+            if len(ends):
+                self._logged.append(left_open_table(ends, self.pipeline))
 
     @never_raises
     def _repr_html_(self) -> str:
@@ -406,6 +409,9 @@ class BudgetedMatches(Matches, BudgetedRun):
 
     def shed(self) -> pa.Table:
         """The runs shed by the last call that found matches: one row each; see ``metrics.shed_table``.
+
+        Where ends of matches were searched: the events of which the budget left open whether a match ends there
+        (``metrics.left_open_table``).
 
         Raises
         ------
@@ -417,7 +423,9 @@ class BudgetedMatches(Matches, BudgetedRun):
                 "the runs that are shed were not written down", code="ACEP-U039", hint="ask for them with log_shed=True"
             )
         if not self._logged:
-            return pa.table({})
+            if self.pipeline is None or self.pipeline.engine.shedding is None:
+                return pa.table({})
+            return left_open_table(NO_WORDS.reshape(0, 3), self.pipeline)
         return renumbered(pa.concat_tables(self._logged), ["row"], self.source.late.original)
 
     @checked

@@ -150,6 +150,10 @@ class Metrics:
         self.before = AuditSample.restored(saved["sample"], saved["outside"])
 
 
+LEFT_OPEN = "no tests left"
+"""The reason why an event was not searched that can end a match."""
+
+
 # --- runs that were shed ------------------------------------------------------------------------------------
 
 
@@ -193,21 +197,11 @@ def shed_table(log: Ints, pipeline: Pipeline) -> pa.Table:
     tables = shedding.tables
     states = state_names(tables.automaton)
     names = [states[pool.state] for pool in tables.pools]
-    key_columns, keys = pipeline.preparer.key_columns, pipeline.preparer.keys.texts()
-    columns: dict[str, Any] = {}
-    if key_columns and key_columns[0].startswith(MARK):  # the query of a template, which stands in a column of its own
-        key_columns, keys = key_columns[1:], [text.partition(" | ")[2] for text in keys]
-    if key_columns:
-        columns["key"] = [keys[slot] if slot < len(keys) else "" for slot in log[:, kernel.LOG_SLOT].tolist()]
+    columns: dict[str, Any] = _keys(log[:, kernel.LOG_SLOT], pipeline)
     columns["state"] = pa.array(names).take(pa.array(log[:, kernel.LOG_POOL]))
     columns["errors"] = pa.array([pool.errors for pool in tables.pools]).take(pa.array(log[:, kernel.LOG_POOL]))
-    roles = pipeline.roles
-    type_ = pipeline.schema.field(roles.time).type
-    is_time = tick_unit(type_, roles.unit) is not None and not pipeline.preparer.is_count
-    times = shown_type(type_, roles.time_format) if is_time else pa.int64()
     for name, at in (("start", kernel.LOG_START), ("last", kernel.LOG_LAST), ("at", kernel.LOG_TICK)):
-        ticks = pipeline.preparer.positions(log[:, kernel.LOG_SLOT], log[:, at])
-        columns[name] = pa.array(ticks).view(times)
+        columns[name] = _times(log[:, kernel.LOG_SLOT], log[:, at], pipeline)
     columns["row"] = log[:, kernel.LOG_ID]
     columns["reason"] = pa.array(REASONS).take(pa.array(log[:, kernel.LOG_REASON]))
     columns["remembers"] = _registers(log, tables)
@@ -216,6 +210,48 @@ def shed_table(log: Ints, pipeline: Pipeline) -> pa.Table:
     is_scored = terms["score"] > 0
     columns |= {name: pa.array(terms[name], mask=~is_scored) for name in ("score", "price")}
     return pa.table(columns | {"vertex": terms["vertex"], "rescored": log[:, kernel.LOG_WORTH]})
+
+
+def left_open_table(ends: Ints, pipeline: Pipeline) -> pa.Table:
+    """Events that can end a match, for which a search had no tests left, as further rows of ``shed_table``.
+
+    Parameters
+    ----------
+    ends : int64 array, shape (ends, 3)
+        See ``Engine.left_open``.
+    pipeline : Pipeline
+        The one that left them open, with the same keys still.
+
+    Returns
+    -------
+    pyarrow.Table
+        Columns as in ``shed_table``: ``key``, ``at`` and ``row`` say which event it is, ``reason`` is ``LEFT_OPEN``; no
+        run was shed, so the others are null.
+    """
+    shedding = pipeline.engine.shedding
+    assert shedding is not None, "it has a budget"
+    slots, ticks, ids = ends.T
+    columns = {**_keys(slots, pipeline), "at": _times(slots, ticks, pipeline), "row": ids}
+    none = shed_table(np.zeros((0, shedding.entry), np.int64), pipeline)
+    return pa.concat_tables([none, pa.table(columns | {"reason": [LEFT_OPEN] * len(ends)})], promote_options="default")
+
+
+def _keys(slots: Ints, pipeline: Pipeline) -> dict[str, pa.Array]:
+    """The column of the keys; none where there are none."""
+    key_columns, keys = pipeline.preparer.key_columns, pipeline.preparer.keys.texts()
+    if key_columns and key_columns[0].startswith(MARK):  # the query of a template, which stands in a column of its own
+        key_columns, keys = key_columns[1:], [text.partition(" | ")[2] for text in keys]
+    texts = [keys[slot] if slot < len(keys) else "" for slot in slots.tolist()]
+    return {"key": pa.array(texts, pa.string())} if key_columns else {}
+
+
+def _times(slots: Ints, ticks: Ints, pipeline: Pipeline) -> pa.Array:
+    """Times, as results show them; in a window of events numbers within the partition."""
+    roles = pipeline.roles
+    type_ = pipeline.schema.field(roles.time).type
+    is_time = tick_unit(type_, roles.unit) is not None and not pipeline.preparer.is_count
+    times = shown_type(type_, roles.time_format) if is_time else pa.int64()
+    return pa.array(pipeline.preparer.positions(slots, ticks)).view(times)
 
 
 def windows_of_slots(pipeline: Pipeline, slots: Ints) -> Ints:

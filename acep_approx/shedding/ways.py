@@ -79,6 +79,7 @@ class Ways:
     _ready_at: int = 0
     _rest_until: int = 0
     _rest: int = FIRST_REST
+    _part: int = PART
     _looked_at: int | None = None
     _granted: float = 0.0
     _seen: list[int] = field(default_factory=lambda: [0, 0, 0])
@@ -106,6 +107,8 @@ class Ways:
             rate = granted * (1 - load.audit_share)
             rung, found = cost.best(rate, load.most_saved)
             pays = found > 0 and (1 + BETTER) * found > known.prices_.recall(load.share_of_listing)
+            if results == "matches":
+                pays &= rate < full  # else following lists all of them
         wanted = ALL if results == "matches" else LATEST if cost.whole < WHOLE_PAYS * rate else ANY
         return cls(cost.searches(plan.paths, rung, wanted), cost, known.prices_, load.ratio, full, found, pays)
 
@@ -121,8 +124,7 @@ class Ways:
 
     def _stretch_after(self, events: int, least: int) -> int:
         """How many events the stretch has that begins after so many, or that these lie in."""
-        part = PART if self.unsearched <= BETTER * self.ends else PART_OF_POOR
-        return min(max((1 << events.bit_length()) // part, least), MOST_STRETCH)
+        return min(max((1 << events.bit_length()) // self._part, least), MOST_STRETCH)
 
     def note(self, ends: int, known: int, tests: int, unlisted: int) -> None:
         """So many events came that can end a match; of so many it is known whether they do, after so many tests."""
@@ -147,6 +149,7 @@ class Ways:
         """
         if events % self._stretch_after(events, LEAST_STRETCH):
             return
+        self._part = PART if self.unsearched <= BETTER * self.ends else PART_OF_POOR
         if self._looked_at is None:
             self._ready_at = tick + window
             self._begin_stretch(tick, granted)
@@ -187,6 +190,7 @@ class Ways:
             "searches": [self.searches, self.gets_ready],
             "ticks": [self._ready_at, self._rest_until, self._rest],
             "looked": self._looked_at,
+            "part": self._part,
             "seen": [self._granted, *self._seen],
             "ends": [self.ends, self.unsearched, self.unlisted],
         }
@@ -199,6 +203,7 @@ class Ways:
         self.searches, self.gets_ready = map(bool, saved["searches"])
         numbers = [number_in("ways", number, -FAR, FAR) for number in saved["ticks"]]
         self._ready_at, self._rest_until, self._rest = numbers
+        self._part = PART_OF_POOR if saved.get("part") == PART_OF_POOR else PART
         self._looked_at = None if saved["looked"] is None else number_in("ways", saved["looked"], -TICK, TICK)
         finite("ways", *saved["seen"])
         self._granted, *self._seen = saved["seen"]

@@ -1,11 +1,13 @@
 """How much of the exact answer a budget finds, as users run it: learned from the past, nothing known of what comes.
 
     python -m experiments.shedding.later [--groups heavy,light,twelve] [--only NAME,...] [--seeds N] [--budgets 2%,...]
+        [--output points|matches]
 
 For each workload of ``shedding.later_workloads``: ``query.match_within(later, budget, history=...)`` with the default
 audit, where the history was fitted to the events before. Printed are, by budget, which share of the match points and
-of the bundles was found (mean over seeds; a window apart are two bundles), the work as a share of that of the exact
-run, and CPU time as a share of that of the exact run that follows all runs.
+of the bundles (or of the matches, where these are asked for) was found (mean over seeds; a window apart are two
+bundles), the work as a share of that of the exact run, and CPU time as a share of that of the exact run that follows
+all runs.
 """
 
 from __future__ import annotations
@@ -21,6 +23,8 @@ from rich.console import Console
 from rich.table import Table
 
 from acep_approx import HistoryGraph, Matcher, Query, compile_query
+from acep_approx.results.budgeted import BudgetedMatches
+from acep_approx.shedding.shedder import Shedder
 from experiments.shedding.later_workloads import GROUPS, LaterWorkload
 from experiments.shedding.metrics import recalls_of_points
 
@@ -35,43 +39,60 @@ class Found:
     """What runs inside one budget found and took, as shares of the exact run; means over seeds."""
 
     points: float
-    bundles: float
+    others: float  # bundles, or matches
     work: float
     seconds: float
 
 
 class Exact:
-    """The exact run of a query over events, which follows all runs."""
+    """The exact run of a query over events, which follows all runs; ``output``: what budgets are of."""
 
-    def __init__(self, query: Query, events: pa.Table) -> None:
-        self.seconds = np.inf
+    def __init__(self, query: Query, events: pa.Table, output: str) -> None:
+        self.seconds, self.output, self.events = np.inf, output, len(events)
         for _ in range(ROUNDS):
-            matcher, begun = Matcher(query.plan, output="points", unit="us"), time.process_time()
-            matcher.may_search = False
-            tables = [matcher.push(events), matcher.finish()]
+            begun = time.process_time()
+            matcher, tables = _followed(query, events, output)
             self.seconds = min(self.seconds, time.process_time() - begun)
-        self.points = pa.concat_tables(tables)
-        self.steps, self.events = matcher.progress.steps, len(events)
+        self.steps, self.matches = matcher.progress.steps, sum(map(len, tables))
+        self.points = pa.concat_tables(tables if output == "points" else _followed(query, events, "points")[1])
         assert matcher.pipeline is not None, "it has been pushed"
         self.window = matcher.pipeline.window
 
+    def recalls(self, some: BudgetedMatches) -> tuple[float, float]:
+        """Match points that a run finds, and bundles, or matches; that none is wrong is checked."""
+        if self.output == "points":
+            rows, matches = some.points()["row"].to_numpy(), 0
+        else:
+            matches = sum(map(len, some.tables()))
+            assert isinstance(some.shedder, Shedder), "it has run"
+            rows = some.shedder.metrics.points.row
+        assert np.isin(rows, self.points["row"].to_numpy()).all(), "a match point that is none"
+        points, bundles = recalls_of_points(self.points, rows, self.window)
+        return points, bundles if self.output == "points" else matches / max(self.matches, 1)
 
-def measure(workload: LaterWorkload, budgets: Sequence[str], seeds: Sequence[int]) -> tuple[Exact, dict[str, Found]]:
-    """Run a workload inside budgets; that no match point is wrong is checked."""
+
+def _followed(query: Query, events: pa.Table, output: str) -> tuple[Matcher, list[pa.Table]]:
+    matcher = Matcher(query.plan, output=output, unit="us")
+    matcher.may_search = False
+    return matcher, [matcher.push(events), matcher.finish()]
+
+
+def measure(
+    workload: LaterWorkload, budgets: Sequence[str], seeds: Sequence[int], output: str = "points"
+) -> tuple[Exact, dict[str, Found]]:
+    """Run a workload inside budgets."""
     earlier, later = workload.events()
     query = compile_query(workload.query, engine="runs")
     history = HistoryGraph(query).fit(earlier, unit="us")
-    exact = Exact(query, later)
-    rows, found = exact.points["row"].to_numpy(), {}
+    exact, found = Exact(query, later, output), {}
     for budget in budgets:
         parts = []
         for seed in seeds:
-            some, begun = query.match_within(later, budget, history=history, unit="us", seed=seed), time.process_time()
-            mine = some.points()["row"].to_numpy()
+            begun = time.process_time()
+            some = query.match_within(later, budget, history=history, unit="us", seed=seed)
+            recalls = exact.recalls(some)
             seconds = time.process_time() - begun
-            assert np.isin(mine, rows).all(), "a match point that is none"
-            points, bundles = recalls_of_points(exact.points, mine, exact.window)
-            parts.append((points, bundles, some.record().work / max(exact.steps, 1), seconds / exact.seconds))
+            parts.append((*recalls, some.record().work / max(exact.steps, 1), seconds / exact.seconds))
         found[budget] = Found(*np.mean(parts, axis=0).tolist())
     return exact, found
 
@@ -81,6 +102,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--groups", default=",".join(GROUPS), help="of workloads, with commas")
     parser.add_argument("--only", default="", help="names of workloads, with commas")
+    parser.add_argument("--output", choices=("points", "matches"), default="points", help="what is asked for")
     parser.add_argument("--seeds", type=int, default=SEEDS)
     parser.add_argument("--budgets", default=",".join(BUDGETS), help="with commas")
     asked = parser.parse_args()
@@ -89,12 +111,13 @@ def main() -> None:
         names = [name for name in GROUPS[group] if not asked.only or name in asked.only.split(",")]
         if not names:
             continue
-        table = Table(title=f"{group}: match points found / bundles found / work / CPU time, of the exact run's")
+        others = "bundles" if asked.output == "points" else "matches"
+        table = Table(title=f"{group}: match points found / {others} found / work / CPU time, of the exact run's")
         for column in ("workload", "points", "steps/event", *budgets):
             table.add_column(column, justify="left" if column == "workload" else "right")
         all_found = []
         for name in names:
-            exact, found = measure(GROUPS[group][name], budgets, range(asked.seeds))
+            exact, found = measure(GROUPS[group][name], budgets, range(asked.seeds), asked.output)
             all_found.append([vars(found[budget]).values() for budget in budgets])
             cells = [_cell(vars(found[budget]).values()) for budget in budgets]
             table.add_row(name, str(len(exact.points)), f"{exact.steps / exact.events:.1f}", *cells)

@@ -189,8 +189,9 @@ def _of_query(again: Again, text: str, matching: MergingOptions) -> Shown:
         moment = again.moment(matches.source.schema, is_row=is_row)
         for _ in matches.tables() if again.output == "matches" else matches.point_tables():
             pass
-    shed = matches.shed()
-    again.say(shed.num_rows, matches.record().bound)
+    shed, record = matches.shed(), matches.record()
+    left_open = f"{amount(record.unsearched, 'possible end')} of matches left open; " if record.ends else ""
+    again.say(record.shed_runs, left_open + record.bound)
     found = nearest(shed, moment, by="row" if is_row else "at", **again.question.chosen)
     _tell_nothing(found, shed.num_rows)
     return [(run, matches) for run in found]
@@ -286,9 +287,13 @@ def _show(number: int, run: dict[str, Any], by: ShedBy) -> None:
 
     from acep_approx.events.writing.tables import plain_text
     from acep_approx.results.shed_replay import in_words
+    from acep_approx.shedding.metrics import LEFT_OPEN
 
     key = f" of {run['key']}" if "key" in run else ""
     began, gone = (plain_text(pa.array([run[name]]), "")[0] for name in ("start", "at"))  # as results have them
+    if run["reason"] == LEFT_OPEN:
+        tell(f"{number}. whether a match{key} ends at {gone} (row {run['row']}) was left open: no run-steps were left")
+        return
     tell(f"{number}. a partial match{key} that began at {began} was shed at {gone} (row {run['row']})")
     for name, text in in_words(run, by):
         tell(f"  {name:<10} {text}")

@@ -20,6 +20,7 @@ from acep_approx.engines.runs.programs import Rewording
 from acep_approx.engines.runs.runs import Runs
 from acep_approx.engines.runs.shedding import OpenEnds, Shedding
 from acep_approx.engines.runs.tables import RunTables
+from acep_approx.engines.runs.worth import WITHOUT_END
 from acep_approx.engines.search.searches import WITHOUT_LIMIT, Searches, SearchTables
 from acep_approx.kernels.runs import layout, records
 from acep_approx.kernels.runs.pools import NEVER
@@ -32,8 +33,10 @@ AHEAD = 256
 """Events that are granted for at once when a stream begins, before anything could be saved up."""
 PLENTY = 1024
 """Where the tests of so many events are saved up, ends are searched that are less likely match points, too."""
-PART_OF_MOST = 0.25
+PART_OF_MOST = 1 / 16
 """Where less can be saved up, that part of it is plenty."""
+HALF = 0.5
+"""What a search gets of all that is granted, as long as runs are followed beside."""
 FIRST_ROOM = 1 << 12
 """Events that there is room for at first."""
 ANSWERED = [layout.HITS, layout.EVENT, layout.LINKS, layout.MADE]
@@ -79,6 +82,8 @@ class EndSearch(Runs):
         self.spent = self.gaps = NO_WORDS
         self.tests = self.found = 0
         self._real = np.zeros(3)
+        self._purse: float | None = None  # tests that are left for the search, where runs are followed beside
+        self._open: list[Ints] = []  # what ``left_open`` gives
         self._came = 0  # events since it was looked how many are kept
 
     def _tables_for(self, columns: EventColumns) -> RunTables:
@@ -205,11 +210,15 @@ class EndSearch(Runs):
         super().begin()
         searches, gets_ready = self._ways
         if searches and not gets_ready:
-            if self.control[layout.LIVE]:
-                super().clear(np.arange(self.slots))
-            self.control[layout.LINKS] = 0  # they are those of the matches of one batch
+            self._let_go_of_runs()
         if not (searches or gets_ready) and self.kept.used[0]:
             self._keep_only(NO_WORDS)
+
+    def _let_go_of_runs(self) -> None:
+        """They are not followed any more, and links are those of the matches of one batch."""
+        if self.control[layout.LIVE]:
+            super().clear(np.arange(self.slots))
+        self.control[layout.LINKS] = 0
 
     def advance(self, events: RunEvents, floors: Ints, deadline: float | None = None) -> bool:
         """Keep the events of a batch, and search those that can end a match, or follow runs; see ``Runs.advance``.
@@ -221,30 +230,48 @@ class EndSearch(Runs):
         if self.shedding is not None:
             self.shedding.open_ends = None
         searches, gets_ready = self._ways
-        if not searches or gets_ready:
-            is_done = super().advance(events, floors, deadline)
-            if not (searches or (gets_ready and is_done)):
-                return is_done
+        if self.shedding is not None:
+            self._divide(self.shedding, is_shared=searches and gets_ready)
+            rate = self.shedding.rate
+            self.shedding.rate *= 1.0 if self._purse is None else HALF
+        is_done = (searches and not gets_ready) or super().advance(events, floors, deadline)
+        if is_done and (searches or gets_ready):
+            self._search_ends(events, floors, searches=searches, gets_ready=gets_ready)
+        if self.shedding is not None:
+            self.shedding.rate = rate
+        return is_done
+
+    def _search_ends(self, events: RunEvents, floors: Ints, *, searches: bool, gets_ready: bool) -> None:
+        """Keep the events of a batch, and search ends among them; where runs answer, these have answered before."""
+        shedding = self.shedding if searches else None
         answered = self.control[ANSWERED]
         self.control[[layout.EVENT, layout.PHASE]] = 0
         self.control[layout.HITS] *= not searches
         self._search[kernel.KEEPS_ONLY] = not (searches or self.tries)
-        shedding = self.shedding if searches else None
         if shedding is not None:
             self._begin_budget(shedding)
         before, steps = self._search.copy(), int(self.control[layout.DONE_STEPS])
-        self._search_batch(events, floors, shedding, grants=not gets_ready)
+        self._search_batch(events, floors, shedding)
         self.tests = int(self.control[layout.DONE_STEPS]) - steps
         self.found = int(self.control[layout.HITS]) if searches else int(self.control[layout.HITS] - answered[0])
         if not searches:
             self.control[ANSWERED] = answered
         if shedding is not None:
-            self._note(shedding, before)
+            self._note(shedding, before, events)
             shedding.open_ends = self._open_ends(events, gets_ready=gets_ready)
-        return True
 
-    def _search_batch(self, events: RunEvents, floors: Ints, shedding: Shedding | None, *, grants: bool) -> None:
-        """Run the kernel; ``grants``: whether each event is granted for here."""
+    def _divide(self, shedding: Shedding, *, is_shared: bool) -> None:
+        """Give a search a purse of its own as long as runs are followed beside, with half of what is granted.
+
+        Else how much either may spend would depend on which events come in one batch.
+        """
+        if is_shared and self._purse is None:
+            self._purse = shedding.tokens = HALF * shedding.tokens
+        elif not is_shared and self._purse is not None:
+            shedding.tokens, self._purse = shedding.tokens + self._purse, None
+
+    def _search_batch(self, events: RunEvents, floors: Ints, shedding: Shedding | None) -> None:
+        """Run the kernel."""
         control, work = self.control, self._search
         batch = records.Batch(
             events.slot, events.tick, events.tick - self.window_of(events.slot), events.start, events.cls, events.id,
@@ -253,11 +280,11 @@ class EndSearch(Runs):
         work[kernel.WANTED], work[kernel.LINKS_KEPT] = self.searches.wanted, self.keeps_lineage
         work[kernel.IS_APART] = self.automaton.is_simultaneous
         self.spent, self.gaps = np.empty((2, len(events.row)), np.int64)
-        status, work[kernel.LEFT] = -1, self.most_tests
+        status, work[kernel.LEFT], of_runs = -1, self.most_tests, 0.0
+        if shedding is not None and self._purse is not None:
+            of_runs, shedding.tokens = shedding.tokens, self._purse
         while status != kernel.DONE:
             arena = None if shedding is None else shedding.record(len(events.row), self.store.pace)
-            if arena is not None and not grants:
-                arena = arena._replace(stands_for=np.zeros(len(events.row)))
             status = kernel.search_batch(
                 control, self._searcher(work), self.kept.words.view(np.float64), batch, self._hits, self.links, arena,
                 self.spent, self.gaps, self._real,
@@ -270,16 +297,26 @@ class EndSearch(Runs):
                 self._hits = extended(self._hits, 4 * self._hits.size)
             elif status == kernel.FULL_OF_LINKS:
                 self.links = extended(self.links, max(2 * self.links.size, layout.LINK * FIRST_ROOM))
+        if shedding is not None and self._purse is not None:
+            self._purse, shedding.tokens = shedding.tokens, of_runs
 
-    def _note(self, shedding: Shedding, before: Ints) -> None:
+    def left_open(self) -> Ints:
+        """Events of which a search left open whether a match ends there; see ``Engine.left_open``."""
+        found, self._open = np.concatenate([super().left_open(), *self._open]), []
+        return found
+
+    def _note(self, shedding: Shedding, before: Ints, events: RunEvents) -> None:
         """Write down what came of a batch."""
         ends, searched = (self._search - before)[[kernel.ENDED, kernel.SEARCHED]].tolist()
+        unknown = np.flatnonzero(self.spent < -1)
+        if shedding.logs:
+            self._open.append(np.stack([column[unknown] for column in (events.slot, events.tick, events.id)], axis=1))
         if ends > searched:
             shedding.untested += ends - searched
             shedding.lost_at = int(self._search[kernel.LAST_UNSEARCHED])
         if self.load_shedder is not None and self.load_shedder.ways is not None:
-            unknown = int(np.count_nonzero(self.spent < -1))
-            self.load_shedder.ways.note(ends, ends - unknown, self.tests, ends - searched - unknown)
+            known = ends - len(unknown)
+            self.load_shedder.ways.note(ends, known, self.tests, known - searched)
 
     def _searcher(self, work: Ints) -> kernel.Searcher:
         code = self._code._replace(ranks=self.columns.texts.ranks)
@@ -308,8 +345,8 @@ class EndSearch(Runs):
         has_begun, self._search[kernel.HAS_BEGUN] = bool(self._search[kernel.HAS_BEGUN]), 1
         self._search[kernel.MOST] = self.searches.most
         self._real[kernel.LEAST_SCORE] = self.searches.least
-        plenty = PLENTY * min(shedding.rate, self.searches.usual)
-        self._real[kernel.PLENTY] = max(min(plenty, PART_OF_MOST * shedding.allowance.most), 1.0)
+        plenty = min(PLENTY * min(shedding.rate, self.searches.usual), PART_OF_MOST * shedding.allowance.most)
+        self._real[kernel.PLENTY] = max(plenty, 1.0) if shedding.rate < WITHOUT_END else 1.0
         ahead = min(AHEAD * shedding.rate, shedding.allowance.most)
         if not has_begun and 0 < ahead < WITHOUT_LIMIT:
             self._real[kernel.AHEAD] = ahead
@@ -346,14 +383,23 @@ class EndSearch(Runs):
 
     def arrays(self, floors: Ints) -> dict[str, Ints]:
         """The state as arrays: of links and of events those that start at ``floors`` or later."""
+        if self._ways == (True, False):
+            self._let_go_of_runs()
         kept = self._columns()
         floor = floors[kept["slot"]] if len(floors) > 1 else floors[0]
         wanted = kept["tick"] >= floor
         held = {f"kept_{name}": column[..., wanted].ravel() for name, column in kept.items()}
         return super().arrays(floors) | held | {"search": self._search, "real": self._real.view(np.int64)}
 
+    def header(self) -> dict[str, Any]:
+        """What ``restore`` needs beside the arrays."""
+        return super().header() | {"purse": self._purse}
+
     def restore(self, header: dict[str, Any], arrays: dict[str, Ints], classes: list[int]) -> None:
         """Take over a state; see ``Runs.restore``."""
+        purse = header.get("purse")  # states of before have none
+        self._purse = None if purse is None else float(purse)
+        finite("purse", self._purse or 0.0)
         if "search" not in arrays:  # of a run that only follows runs
             super().restore(header, arrays, classes)
             return
