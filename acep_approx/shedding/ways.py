@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 LEAST_PIECE, LEAST_STRETCH, MOST_STRETCH = 1 << 10, 1 << 12, 1 << 16
 """A run is written down after so many events at least, and looks which way is better after so many, if a window has
 passed as well. Both grow with the events so far, up to a limit."""
-PART, PART_OF_POOR = 2, 8
+PART, PART_OF_POOR = 4, 8
 """They grow to such a part of the events so far: where too few ends are searched it is looked more often."""
 LEAST_ENDS = 32
 """Events that can end a match, below which a stretch says nothing."""
