@@ -32,11 +32,12 @@ from acep_approx.ranges import COUNT, TICK, Range, check, check_arrays, finite
 AHEAD = 256
 """Events that are granted for at once when a stream begins, before anything could be saved up."""
 PLENTY = 1024
-"""Where the tests of so many events are saved up, ends are searched that are less likely match points, too."""
-PART_OF_MOST = 1 / 16
-"""Where less can be saved up, that part of it is plenty."""
+"""Where so many events' worth of tests is saved up, ends are searched that are less likely match points, too."""
+FOR_OTHERS = 1 << 15
+"""The tests of so many events stay for what is to come: what is beyond lists further matches of an end."""
 HALF = 0.5
-"""What a search gets of all that is granted, as long as runs are followed beside."""
+"""What a search gets of all that is granted, as long as runs are followed beside; and what stays for other ends of what
+can be saved up, at most."""
 FIRST_ROOM = 1 << 12
 """Events that there is room for at first."""
 ANSWERED = [layout.HITS, layout.EVENT, layout.LINKS, layout.MADE]
@@ -81,7 +82,7 @@ class EndSearch(Runs):
         self.kept = self._room(FIRST_ROOM)
         self.spent = self.gaps = NO_WORDS
         self.tests = self.found = 0
-        self._real = np.zeros(3)
+        self._real = np.zeros(kernel.REAL)
         self._purse: float | None = None  # tests that are left for the search, where runs are followed beside
         self._open: list[Ints] = []  # what ``left_open`` gives
         self._came = 0  # events since it was looked how many are kept
@@ -345,8 +346,9 @@ class EndSearch(Runs):
         has_begun, self._search[kernel.HAS_BEGUN] = bool(self._search[kernel.HAS_BEGUN]), 1
         self._search[kernel.MOST] = self.searches.most
         self._real[kernel.LEAST_SCORE] = self.searches.least
-        plenty = min(PLENTY * min(shedding.rate, self.searches.usual), PART_OF_MOST * shedding.allowance.most)
-        self._real[kernel.PLENTY] = max(plenty, 1.0) if shedding.rate < WITHOUT_END else 1.0
+        self._real[kernel.PLENTY] = max(PLENTY * shedding.rate, 1.0)
+        for_others = min(FOR_OTHERS * min(shedding.rate, self.searches.usual), HALF * shedding.allowance.most)
+        self._real[kernel.FOR_OTHERS] = for_others if shedding.rate < WITHOUT_END else 0.0
         ahead = min(AHEAD * shedding.rate, shedding.allowance.most)
         if not has_begun and 0 < ahead < WITHOUT_LIMIT:
             self._real[kernel.AHEAD] = ahead
@@ -389,7 +391,8 @@ class EndSearch(Runs):
         floor = floors[kept["slot"]] if len(floors) > 1 else floors[0]
         wanted = kept["tick"] >= floor
         held = {f"kept_{name}": column[..., wanted].ravel() for name, column in kept.items()}
-        return super().arrays(floors) | held | {"search": self._search, "real": self._real.view(np.int64)}
+        real = self._real[: kernel.FOR_OTHERS].view(np.int64)  # what stays for others is worked out anew
+        return super().arrays(floors) | held | {"search": self._search, "real": real}
 
     def header(self) -> dict[str, Any]:
         """What ``restore`` needs beside the arrays."""
@@ -403,11 +406,11 @@ class EndSearch(Runs):
         if "search" not in arrays:  # of a run that only follows runs
             super().restore(header, arrays, classes)
             return
-        check_arrays(arrays, {"search": Range(kernel.WORK), "real": Range(3)})
+        check_arrays(arrays, {"search": Range(kernel.WORK), "real": Range(kernel.FOR_OTHERS)})
         kept = {name: arrays.pop(f"kept_{name}") for name in (*PLAIN, "words")}
         self._search[:] = arrays.pop("search")
         self._search[kernel.IS_KEPT] = 0
-        self._real = arrays.pop("real").view(np.float64).copy()
+        self._real[: kernel.FOR_OTHERS] = arrays.pop("real").view(np.float64)
         finite("real", float(self._real[kernel.AHEAD]))
         super().restore(header, arrays, classes)
         events, columns = kept["tick"].size, len(self.columns.expressions)

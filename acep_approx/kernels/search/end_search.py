@@ -89,13 +89,12 @@ match, those that were searched to the end, and the tick of the last one that wa
 begins with is kept already."""
 ANY, LATEST, ALL = range(3)
 """Which matches of an end are wanted: one, one with the fewest errors and the latest start, or each."""
-AHEAD, LEAST_SCORE, PLENTY = range(3)
+AHEAD, LEAST_SCORE, PLENTY, FOR_OTHERS = range(4)
+REAL = 4
 """Numbers of a call: tests that were granted ahead of their events; the least score of an end that is searched, unless
-so many tests are left."""
+so many tests are left; tests that must be left for further matches of an end, beside the first one."""
 PART_OF_LEFT = 0.25
 """An end may take so much of what is left, if that is more."""
-MUCH = 8.0
-"""How many times what is plenty must be left for further matches of an end, beside the first one."""
 
 
 class Searcher(NamedTuple):
@@ -474,7 +473,7 @@ def search_batch(
         if left > 0 and work[WANTED] == ALL:
             most = left
             if shedding is not None:
-                most = int(min(max(shedding.floats[TOKENS] - MUCH * real[PLENTY], 0.0), MOST_LEFT))
+                most = int(min(max(shedding.floats[TOKENS] - real[FOR_OTHERS], 0.0), MOST_LEFT))
             status = list_end(control, by, event, number, batch.low[number], most, hits, links)
             if status != DONE and status != SOME_LISTED:
                 work[IS_KEPT] = 1
