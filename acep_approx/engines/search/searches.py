@@ -248,6 +248,7 @@ class SearchTables:
         self._values = _Values(columns)
         self._chains, self._jumps, self._entries = _Rows(), _Rows(), _Rows()
         self._columns, self._frame, self._copies, self._guards = _Words(), _Words(), _Words(), _Words()
+        self._letters = _Words()
         self._known_columns: dict[tuple[int, ...], int] = {}
         self._chain_letters: list[int] = []
         self._entry_letters: list[int] = []
@@ -318,6 +319,8 @@ class SearchTables:
             words += [len(self._checks), len(checks)]
             self._checks += checks
             words += self._guarded(path, position, bound)
+            words += self._between(path, range(position - 1, before, -1))
+            words += self._between(path, range(following - 1, position, -1))
             found.append(words)
         return found
 
@@ -391,6 +394,10 @@ class SearchTables:
                  for word in (self._chain(letter, ()), left, right)]  # fmt: skip
         return [self._guards.add(words) // kept_events.GUARD, len(words) // kept_events.GUARD]
 
+    def _between(self, path: Path, positions: range) -> list[int]:
+        """(Begin, number of) the chains of the letters at some positions, whatever else is asked of their events."""
+        return [self._letters.add(self._chain(path.letters[one], ()) for one in positions), len(positions)]
+
     # --- the tables -----------------------------------------------------------------------------------------
 
     def set_classes(self, classes: Sequence[int]) -> None:
@@ -409,6 +416,7 @@ class SearchTables:
             checks=np.array([word for test, jump in self._checks for word in self._check(test, jump)], np.int64),
             copies=copies,
             guards=self._guards.array(),
+            between=self._letters.array(),
             values=np.array([address(number) for number in self._frame.words], np.int64),
             columns=self._columns.array(),
             chains=np.array(chains, np.int64),

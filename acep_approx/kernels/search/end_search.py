@@ -37,7 +37,11 @@ from acep_approx.kernels.search.kept import (
     DEPTH_ENTRY,
     DEPTH_GUARDED,
     DEPTH_GUARDS,
+    DEPTH_NEWER,
+    DEPTH_NEWERS,
     DEPTH_NEXT,
+    DEPTH_OLDER,
+    DEPTH_OLDERS,
     DEPTH_POSITION,
     DEPTH_VALUED,
     DEPTH_VALUES,
@@ -168,17 +172,34 @@ def is_guarded(search: Search, kept: Kept, bound: Ints, depth: int) -> bool:
 
 
 @inline
+def leads_to(search: Search, kept: Kept, first: int, many: int, event: int) -> int:
+    """The newest event behind which some letters can follow in their order, up to an event; -1: there is none."""
+    for i in range(first, first + many):
+        if event >= 0:
+            event = kept.before[search.between[i] * len(kept.tick) + event]
+    return int(event)
+
+
+@inline
 def entered(by: Searcher, depth: int) -> int:
     """The first event that a position may be bound to; -1: there is none."""
     search, kept, bound = by.search, by.kept, by.at_work.bound
     chain, entry, room = search.depths[depth + DEPTH_CHAIN], search.depths[depth + DEPTH_ENTRY], len(kept.tick)
-    following = bound[search.depths[depth + DEPTH_NEXT]]
+    following, newers = bound[search.depths[depth + DEPTH_NEXT]], search.depths[depth + DEPTH_NEWERS]
+    event = leads_to(search, kept, search.depths[depth + DEPTH_NEWER], newers, following)
+    if event < 0:
+        return -1
     if entry == BY_LETTER:
-        return int(kept.before[chain * room + following])
+        return int(kept.before[chain * room + event])
+    last = event
     if entry == BY_VALUE:
         first, many = search.depths[depth + DEPTH_VALUES], search.depths[depth + DEPTH_VALUED]
-        return int(newest_like(search, kept, chain, by.frame, first, many, kept.slot[following]))
-    return int(kept.entered[entry * room + bound[search.depths[depth + DEPTH_VALUES]]])
+        event = newest_like(search, kept, chain, by.frame, first, many, kept.slot[following])
+    else:
+        event = kept.entered[entry * room + bound[search.depths[depth + DEPTH_VALUES]]]
+    while newers > 0 and event >= last:
+        event = kept.before[chain * room + event]
+    return int(event)
 
 
 @inline
@@ -198,7 +219,12 @@ def next_event(by: Searcher, depth: int, event: int, low: int) -> int:
     after, before = bound[search.depths[depth + DEPTH_NEXT]], -1
     if search.depths[depth + DEPTH_BEFORE] >= 0:
         before = bound[search.depths[depth + DEPTH_BEFORE]]
+    older, olders = search.depths[depth + DEPTH_OLDER], search.depths[depth + DEPTH_OLDERS]
     while event > before and kept.tick[event] >= low:
+        if olders > 0:  # where there is no room for what must come before, there is none before older events
+            first = leads_to(search, kept, older, olders, event)
+            if first <= before or kept.tick[first] < low:
+                return -1
         if work[LEFT] <= 0:
             return -1
         work[LEFT] -= 1

@@ -36,12 +36,17 @@ PATH = 7
     DEPTH_CHECKED,
     DEPTH_GUARDS,
     DEPTH_GUARDED,
-) = range(13)
-DEPTH = 13
+    DEPTH_OLDER,
+    DEPTH_OLDERS,
+    DEPTH_NEWER,
+    DEPTH_NEWERS,
+) = range(17)
+DEPTH = 17
 """Words of a depth of a search: the position that is bound there; the chain that it is looked for in; how that is
 entered (an entry of an event that is bound, or ``BY_LETTER``, ``BY_VALUE``); (begin, number of) values in the frame by
 which, or the position of that event; the nearest positions behind and before it that are bound (-1: none); (begin,
-number of) copies, checks and guards."""
+number of) copies, checks and guards; (begin, number of) the chains of the letters that must still follow between it and
+the position before, the last one first, and of those between it and the position behind."""
 LOOK, OF_DAY, OF_GAP = 2, -1, -2
 """Words of what trees look at: a column of the event, or its time of day, or how long ago the first event came that its
 search would test; then whether that is a floating point number, or the ticks of a day."""
@@ -86,6 +91,7 @@ class Search(NamedTuple):
     checks: Ints
     copies: Ints
     guards: Ints
+    between: Ints
     values: Ints
     columns: Ints
     chains: Ints
