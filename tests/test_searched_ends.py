@@ -50,7 +50,7 @@ def test_where_all_open_ends_are_tried_all_that_was_missed_is_seen() -> None:
 def test_intervals_hold_and_the_audit_takes_no_more_than_its_share() -> None:
     number = held = 0
     for seed in range(cases(40, 8)):
-        some, truth = within(100 + seed, 0.04)
+        some, truth = within(100 + seed, 0.05, "0.5 steps/event")
         audit, record = audit_of(some.shedder), some.record()
         assert audit.searched.sample.tried < audit.searched.sample.open
         assert 0 < audit.steps <= audit.quota
