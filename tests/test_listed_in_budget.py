@@ -19,6 +19,7 @@ from acep_approx.kernels.search.end_search import ALL
 from acep_approx.matching.execution import Execution
 from acep_approx.matching.outputs.kinds import MATCHES
 from acep_approx.pages.budget.lines import searched_words
+from acep_approx.results.shed_replay import in_words
 from acep_approx.shedding.metrics import LEFT_OPEN
 from tests.cases import cases
 from tests.numbered_worlds import numbered_world
@@ -169,6 +170,7 @@ def test_which_ends_were_left_open_can_be_had(known: tuple[Query, HistoryGraph],
     assert left_open["key"].to_pylist() == table["g"].take(rows).to_pylist()
     assert left_open["at"].to_pylist() == table["ts"].take(rows).to_pylist()
     assert left_open["score"].null_count == len(rows)
+    assert [name for name, _ in in_words(left_open.to_pylist()[0], some)] == ["why"]
     whole = query.match_within(table, "60%", history=history, log_shed=True)
     whole.points()
     assert len(whole.shed()) == whole.record().unsearched == 0

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from acep_approx.budget.ledger import PathStep
 from acep_approx.engines.runs.worth import REASONS, Worth
+from acep_approx.shedding.metrics import LEFT_OPEN
 from acep_approx.shedding.purse import LoggedShed
 from acep_approx.shedding.shedder import Shedder
 from history.vectors import Scheme
@@ -127,8 +128,11 @@ def in_words(run: dict[str, Any], by: ShedBy) -> list[tuple[str, str]]:
     Returns
     -------
     list of (str, str)
-        Its match vector; the terms of its score (a run that was shed for the bound alone has none); why.
+        Its match vector; the terms of its score (a run that was shed for the bound alone has none); why. Of an end that
+        was left open why alone.
     """
+    if run["reason"] == LEFT_OPEN:
+        return [("why", "no run-steps were left to search for a match that ends there")]
     worth: Worth | None = None  # of that time; None: all runs were alike
     if by.shedder is not None:
         arena = by.shedder.arena
