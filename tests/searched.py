@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from acep_approx import Query, QueryError, compile_query
+from acep_approx import Matcher, Query, QueryError, compile_query
 from acep_approx.automaton.paths import Path
 from acep_approx.engines.runs.load_shedder import FixedLoad, Results
 from acep_approx.engines.runs.shedding import Shedding
@@ -20,7 +20,7 @@ from acep_approx.events.source import open_source
 from acep_approx.events.stream import EventBatch, read_events
 from acep_approx.kernels.search.end_search import LATEST
 from acep_approx.matching.execution import Execution
-from acep_approx.matching.outputs.kinds import BARE
+from acep_approx.matching.outputs.kinds import BARE, OutputKind
 
 QUERY = "PATTERN SEQ(A a, B b, A c) WHERE [g] AND b.x > a.x AND c.y = a.y WITHIN 60"
 PATTERNS = (
@@ -106,6 +106,13 @@ def listed(text: str) -> Query | None:
     return query if query.plan.paths_are_all else None
 
 
+def forward_listed(query: Query, table: pa.Table) -> pa.Table:
+    """The matches of the exact run that follows runs."""
+    matcher = Matcher(query.plan)
+    matcher.may_search = False
+    return pa.concat_tables([matcher.push(table), matcher.finish()])
+
+
 def batches_of(query: Query, table: pa.Table, **roles: Any) -> tuple[Execution, list[EventBatch]]:
     """An execution of ``query`` that is bound, for its columns, and the events as it reads them."""
     matcher = Execution(query.plan, output=BARE, **roles)
@@ -113,22 +120,52 @@ def batches_of(query: Query, table: pa.Table, **roles: Any) -> tuple[Execution, 
     return matcher, list(read_events(open_source(table), pipeline.roles, columns=pipeline.columns))
 
 
-def points(query: Query, table: pa.Table, searches: Searches, cuts: Random | None = None, **roles: Any) -> pa.Table:
-    """The match points that are found backwards; with ``cuts`` in any split, and restarted between batches."""
-    matcher = Execution(query.plan, output=BARE, shedding=SearchingLoad(searches), **roles)
+def backward(
+    query: Query,
+    table: pa.Table,
+    searches: Searches,
+    cuts: Random | None = None,
+    output: OutputKind = BARE,
+    **allowed: Any,
+) -> pa.Table:
+    """What a search finds; with ``cuts`` in any split, and restarted between batches."""
+    matcher = Execution(query.plan, output=output, shedding=SearchingLoad(searches, **allowed))
     matcher.bind(table.schema)
     assert matcher.pipeline is not None
     assert isinstance(matcher.pipeline.engine, EndSearch)
     nothing, found = matcher.pipeline.nothing(), []
-    for batch in batches_of(query, table, **roles)[1]:
+    for batch in batches_of(query, table)[1]:
         first = 0
         while first < len(batch):
             last = len(batch) if cuts is None else cuts.randint(first + 1, len(batch))
             found += matcher.run(batch.slice(first, last - first))
             first = last
             if cuts is not None and cuts.random() < 0.5:
-                matcher = Execution.from_state(query.plan, matcher.state_bytes(), SearchingLoad(searches))
-    return pa.concat_tables([nothing, *found])
+                state, load = matcher.state_bytes(), SearchingLoad(searches, **allowed)
+                matcher = Execution.from_state(query.plan, state, load)
+    return pa.concat_tables([nothing, *found, matcher.finish()])
+
+
+def turned(query: Query, table: pa.Table, searches: Searches, dice: Random, output: OutputKind = BARE) -> pa.Table:
+    """What is found by a run that changes over between batches, many times, and is restarted in between."""
+    load, turning, ways, found = SearchingLoad(searches), Turning(dice, 60), set(), []
+    load.ways = turning
+    matcher = Execution(query.plan, output=output, shedding=load)
+    matcher.bind(table.schema)
+    (batch,) = batches_of(query, table)[1]
+    first = 0
+    while first < len(batch):
+        piece = batch.slice(first, dice.randint(1, 90))
+        found += matcher.run(piece)
+        turning.look(int(piece.ticks[-1]))
+        ways.add((turning.searches, turning.gets_ready))
+        first += len(piece)
+        if dice.random() < 0.1:
+            state, again = matcher.state_bytes(), SearchingLoad(searches)
+            again.ways = turning
+            matcher = Execution.from_state(query.plan, state, again)
+    assert len(ways) == 4, "each way answers, and gets ready, at some time"
+    return pa.concat_tables(found)
 
 
 def forward(query: Query, table: pa.Table, **roles: Any) -> pa.Table:

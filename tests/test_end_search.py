@@ -22,7 +22,7 @@ from tests.cases import cases
 from tests.naive import expected_matches, match_points
 from tests.numbered_worlds import numbered_world
 from tests.rich_worlds import RichWorld
-from tests.searched import CONDITIONS, LONG, PATTERNS, SearchingLoad, batches_of, forward, points, some_orders
+from tests.searched import CONDITIONS, LONG, PATTERNS, SearchingLoad, backward, batches_of, forward, some_orders
 from tests.smaller_worlds import holds_for
 
 
@@ -37,12 +37,12 @@ def agrees_backwards(world: RichWorld, seed: int) -> bool:
         return False
     dice, table = Random(seed), world.table()
     expected = forward(query, table)
-    found = points(query, table, some_orders(known, dice))
+    found = backward(query, table, some_orders(known, dice))
     assert found.equals(expected), (world.text, world.rows)
     assert errors_of(found) == match_points(world.expected())
-    split = points(query, table, some_orders(known, dice), dice)
+    split = backward(query, table, some_orders(known, dice), dice)
     assert split.equals(expected), (world.text, world.rows)
-    some = points(query, table, some_orders(known, dice, ANY), dice)
+    some = backward(query, table, some_orders(known, dice, ANY), dice)
     assert some.select(["errors", "row"]).equals(expected.select(["errors", "row"])), (world.text, world.rows)
     return True
 
@@ -99,7 +99,7 @@ def test_exhaustively(pattern: str) -> None:
             assert errors_of(expected) == truth
         for order in permutations(range(len(known[0]) - 1)):
             orders = tuple(order if len(path) == len(known[0]) else tuple(range(len(path) - 1)) for path in known)
-            assert points(query, table, Searches(known, orders)).equals(expected), (str(query), order)
+            assert backward(query, table, Searches(known, orders)).equals(expected), (str(query), order)
 
 
 WHY = {
@@ -129,7 +129,7 @@ def test_what_is_compared_with_rounding_implies_nothing() -> None:
     table = pa.table(columns)
     assert forward(query, table).num_rows == 0
     for order in permutations(range(2)):
-        assert points(query, table, Searches(query.plan.paths, (order,))).num_rows == 0, order
+        assert backward(query, table, Searches(query.plan.paths, (order,))).num_rows == 0, order
 
 
 @pytest.mark.parametrize("text", LONG)
@@ -147,7 +147,7 @@ def test_long_streams(text: str) -> None:
     expected = forward(query, table)
     assert expected.num_rows > 100
     for _ in range(3):
-        assert points(query, table, some_orders(query.plan.paths, dice), dice).equals(expected)
+        assert backward(query, table, some_orders(query.plan.paths, dice), dice).equals(expected)
 
 
 def test_rows_may_begin_anew_with_each_batch() -> None:

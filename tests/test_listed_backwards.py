@@ -16,7 +16,7 @@ from acep_approx.matching import choice
 from tests.cases import cases
 from tests.numbered_worlds import numbered_world
 from tests.rich_worlds import RichWorld
-from tests.searched import CONDITIONS, LONG, PATTERNS, QUERY, listed, stream
+from tests.searched import CONDITIONS, LONG, PATTERNS, QUERY, forward_listed, listed, stream
 from tests.smaller_worlds import holds_for
 
 
@@ -51,12 +51,6 @@ def _turns(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Turning, "turns", False)
 
 
-def forward(query: Query, table: pa.Table) -> pa.Table:
-    matcher = Matcher(query.plan)
-    matcher.may_search = False
-    return pa.concat_tables([matcher.push(table), matcher.finish()])
-
-
 def backward(query: Query, table: pa.Table, dice: Random, *, splits: bool = True) -> pa.Table:
     """In any split, and restarted."""
     Turning.dice = dice
@@ -81,7 +75,7 @@ def test_any_world_that_can_be_listed_backwards(part: int) -> None:
         query = listed(world.text)
         if query is not None and not query.plan.is_count_window:
             found = backward(query, world.table(), Random(number))
-            assert found.equals(forward(query, world.table())), (world.text, world.rows)
+            assert found.equals(forward_listed(query, world.table())), (world.text, world.rows)
 
     for number in range(cases(12_000, 800))[part::2]:
         some += listed(numbered_world(number).text) is not None
@@ -103,7 +97,7 @@ def test_exhaustively(pattern: str) -> None:
         where = " AND ".join(part for part in ("[g]", condition) if part)
         query = listed(f"PATTERN {pattern} WHERE {where} WITHIN {window} ERRORS {errors}")
         if query is not None:
-            expected = forward(query, table)
+            expected = forward_listed(query, table)
             for seed in range(2):
                 assert backward(query, table, Random(seed), splits=False).equals(expected), str(query)
             compared += 1
@@ -122,7 +116,7 @@ def test_long_streams(text: str, turns: bool, monkeypatch: pytest.MonkeyPatch) -
         kinds = {"type": "ABC", "s": ("p", "q", None), "x": (*range(9), None), "y": (0.5, 3.25, None, -2.0)}
         rows = [{"ts": ts // 3, **{name: dice.choice(some) for name, some in kinds.items()}} for ts in range(4000)]
         table = pa.Table.from_pylist(rows)
-    expected = forward(query, table)
+    expected = forward_listed(query, table)
     assert len(expected) > 1000
     for seed in range(2):
         assert backward(query, table, Random(seed)).equals(expected)
@@ -138,7 +132,7 @@ def test_lists_change_over_where_it_takes_less(monkeypatch: pytest.MonkeyPatch) 
     table = pa.Table.from_pylist(rows)
     query = compile_query("PATTERN SEQ(A a, B b, A c) WHERE b.x > a.x AND c.x > b.x + 990 WITHIN 200", engine="runs")
     matcher = Matcher(query.plan)
-    assert matcher.push(table).equals(forward(query, table))
+    assert matcher.push(table).equals(forward_listed(query, table))
     assert matcher.pipeline is not None
     engine = matcher.pipeline.engine
     assert isinstance(engine, ExactSearch)

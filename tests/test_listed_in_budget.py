@@ -5,18 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from copy import copy
 from random import Random
-from typing import Any
 
 import pyarrow as pa
 import pytest
 
-from acep_approx import HistoryGraph, Matcher, Query, compile_query
-from acep_approx.engines.search.end_search import EndSearch
-from acep_approx.engines.search.searches import Searches
-from acep_approx.events.source import open_source
-from acep_approx.events.stream import read_events
+from acep_approx import HistoryGraph, Query, compile_query
 from acep_approx.kernels.search.end_search import ALL
-from acep_approx.matching.execution import Execution
 from acep_approx.matching.outputs.kinds import MATCHES
 from acep_approx.pages.budget.lines import searched_words
 from acep_approx.results.shed_replay import in_words
@@ -25,31 +19,8 @@ from tests.cases import cases
 from tests.numbered_worlds import numbered_world
 from tests.one_reading import learned
 from tests.rich_worlds import RichWorld
-from tests.searched import QUERY, SearchingLoad, Turning, listed, some_orders, stream
+from tests.searched import QUERY, backward, forward_listed, listed, some_orders, stream, turned
 from tests.smaller_worlds import holds_for
-
-
-def forward(query: Query, table: pa.Table) -> pa.Table:
-    matcher = Matcher(query.plan)
-    matcher.may_search = False
-    return pa.concat_tables([matcher.push(table), matcher.finish()])
-
-
-def backward(query: Query, table: pa.Table, searches: Searches, dice: Random | None = None, **allowed: Any) -> pa.Table:
-    """With ``dice`` in any split, and restarted between batches."""
-    matcher, parts, first = Execution(query.plan, output=MATCHES, shedding=SearchingLoad(searches, **allowed)), [], 0
-    pipeline = matcher.bind(table.schema)
-    assert isinstance(pipeline.engine, EndSearch)
-    for batch in read_events(open_source(table), pipeline.roles, columns=pipeline.columns):
-        first = 0
-        while first < len(batch):
-            last = len(batch) if dice is None else dice.randint(first + 1, len(batch))
-            parts += matcher.run(batch.slice(first, last - first))
-            first = last
-            if dice is not None and dice.random() < 0.5:
-                load = SearchingLoad(searches, **allowed)
-                matcher = Execution.from_state(query.plan, matcher.state_bytes(), load)
-    return pa.concat_tables([pipeline.nothing(), *parts, matcher.finish()])
 
 
 def rows_of(table: pa.Table) -> Counter[str]:
@@ -66,12 +37,13 @@ def test_any_world_that_can_be_listed_in_a_budget(part: int) -> None:
         if query is None:
             return
         table, dice = world.table(), Random(number)
-        exact, searches = forward(query, table), some_orders(query.plan.paths, Random(number), ALL)
-        assert backward(query, table, searches).equals(exact), (world.text, world.rows)
+        exact, searches = forward_listed(query, table), some_orders(query.plan.paths, Random(number), ALL)
+        assert backward(query, table, searches, output=MATCHES).equals(exact), (world.text, world.rows)
         for rate in (0.3, 1.0, 4.0):
-            found = backward(query, table, searches, rate=rate)
+            found = backward(query, table, searches, output=MATCHES, rate=rate)
             assert rows_of(found) <= rows_of(exact), (world.text, world.rows, rate)
-            assert backward(query, table, searches, dice, rate=rate).equals(found), (world.text, world.rows, rate)
+            split = backward(query, table, searches, dice, MATCHES, rate=rate)
+            assert split.equals(found), (world.text, world.rows, rate)
 
     for number in range(cases(12_000, 800))[part::2]:
         some += listed(numbered_world(number).text) is not None
@@ -85,23 +57,8 @@ def test_nothing_is_lost_however_often_it_turns(text: str) -> None:
     query = compile_query(text, engine="runs")
     for seed in range(cases(20, 3)):
         dice, table = Random(seed), stream(2000, seed)
-        load, turning = SearchingLoad(some_orders(query.plan.paths, dice, ALL)), Turning(dice, 60)
-        load.ways = turning
-        matcher, found, turned, first = Execution(query.plan, output=MATCHES, shedding=load), [], set(), 0
-        pipeline = matcher.bind(table.schema)
-        (batch,) = read_events(open_source(table), pipeline.roles, columns=pipeline.columns)
-        while first < len(batch):
-            piece = batch.slice(first, dice.randint(1, 90))
-            found += matcher.run(piece)
-            turning.look(int(piece.ticks[-1]))
-            turned.add((turning.searches, turning.gets_ready))
-            first += len(piece)
-            if dice.random() < 0.1:
-                state, again = matcher.state_bytes(), SearchingLoad(load.searches)
-                again.ways = turning
-                matcher = Execution.from_state(query.plan, state, again)
-        assert len(turned) == 4
-        assert pa.concat_tables(found).equals(forward(query, table))
+        found = turned(query, table, some_orders(query.plan.paths, dice, ALL), dice, MATCHES)
+        assert found.equals(forward_listed(query, table))
 
 
 # --- as users run it ----------------------------------------------------------------------------------------------
@@ -118,7 +75,7 @@ def test_a_load_that_rises_thirtyfold(budget: str, known: tuple[Query, HistoryGr
     """No more work than granted at any event, no match that is none, and the same in any split and restarted."""
     query, history = known
     table = stream(6000, 3, rises_at=0.7)
-    exact, some = rows_of(forward(query, table)), query.match_within(table, budget, history=history)
+    exact, some = rows_of(forward_listed(query, table)), query.match_within(table, budget, history=history)
     found = [row for part in some.tables() for row in part.to_pylist()]
     record = some.record()
     assert Counter(map(str, found)) <= exact
@@ -155,9 +112,8 @@ def test_each_match_point_has_a_match_first(known: tuple[Query, HistoryGraph]) -
 def test_which_ends_were_left_open_can_be_had(known: tuple[Query, HistoryGraph], output: str) -> None:
     """Events of which the budget left it open whether a match ends there; what was found is not among them."""
     query, history = known
-    table, key = stream(3000, 8), ("g", "row")
-    exact = query.match(table).points()
-    ends = set(zip(*(exact[name].to_pylist() for name in key), strict=True))
+    table = stream(3000, 8)
+    exact = set(query.match(table).points()["row"].to_pylist())
     some = query.match_within(table, "4%" if output == "points" else "1%", history=history, log_shed=True)
     shown = some.points() if output == "points" else pa.concat_tables(some.tables())
     left_open = some.shed()
@@ -166,7 +122,7 @@ def test_which_ends_were_left_open_can_be_had(known: tuple[Query, HistoryGraph],
     rows = left_open["row"].to_pylist()
     found = set(shown["row" if output == "points" else "c"].to_pylist())
     assert not found & set(rows)
-    assert {row for _, row in ends} - found <= set(rows)
+    assert exact - found <= set(rows)
     assert left_open["key"].to_pylist() == table["g"].take(rows).to_pylist()
     assert left_open["at"].to_pylist() == table["ts"].take(rows).to_pylist()
     assert left_open["score"].null_count == len(rows)

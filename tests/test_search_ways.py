@@ -11,14 +11,12 @@ from acep_approx import HistoryGraph, Matcher, compile_query
 from acep_approx.budget.budget import Budget
 from acep_approx.engines.search import exact_ways
 from acep_approx.engines.search.exact_ways import ExactSearch
-from acep_approx.matching.execution import Execution
-from acep_approx.matching.outputs.kinds import BARE
 from acep_approx.shedding import ways
 from acep_approx.shedding.load import Load
 from acep_approx.shedding.shedder import Shedder
 from tests.cases import cases
 from tests.one_reading import learned
-from tests.searched import QUERY, SearchingLoad, Turning, batches_of, forward, some_orders, stream
+from tests.searched import QUERY, forward, some_orders, stream, turned
 
 
 @pytest.mark.parametrize("text", [QUERY, QUERY.replace("[g] AND", "") + " ERRORS 1"])
@@ -27,25 +25,8 @@ def test_nothing_is_lost_however_often_it_turns(text: str) -> None:
     query = compile_query(text, engine="runs")
     for seed in range(cases(40, 6)):
         dice, table = Random(seed), stream(3000, seed)
-        expected, turning = forward(query, table), Turning(dice, 60)
-        load = SearchingLoad(some_orders(query.plan.paths, dice))
-        load.ways = turning
-        matcher, found, turned = Execution(query.plan, output=BARE, shedding=load), [], set()
-        matcher.bind(table.schema)
-        (batch,) = batches_of(query, table)[1]
-        first = 0
-        while first < len(batch):
-            piece = batch.slice(first, dice.randint(1, 90))
-            found += matcher.run(piece)
-            turning.look(int(piece.ticks[-1]))
-            turned.add((turning.searches, turning.gets_ready))
-            first += len(piece)
-            if dice.random() < 0.1:
-                state, again = matcher.state_bytes(), SearchingLoad(load.searches)
-                again.ways = turning
-                matcher = Execution.from_state(query.plan, state, again)
-        assert len(turned) == 4
-        assert pa.concat_tables(found).equals(expected)
+        expected = forward(query, table)
+        assert turned(query, table, some_orders(query.plan.paths, dice), dice).equals(expected)
 
 
 # --- inside a budget ----------------------------------------------------------------------------------------------

@@ -208,7 +208,7 @@ class ExactAudit:
 def _ends_of(
     plan: Plan, columns: tuple[pa.Schema, Roles], cells: AuditCells, full_work: float, arena: Shedding | None
 ) -> ExactEnds | None:
-    """What tries ends where runs are followed, see ``ExactAudit``; None: the query cannot be read backwards."""
+    """Make what audits ends where runs are followed, see ``ExactAudit``; None: the query cannot be read backwards."""
     look = LookBack.of(plan, *columns, cells.window)
     if look is None or plan.registers is None:
         return None

@@ -179,7 +179,7 @@ class Shedder(Outcome):
         self._columns = schema, roles
 
     def search_for(self, results: Results) -> Searches | None:
-        """How ends are searched for such results, in the place of following runs; None: runs are followed."""
+        """Choose how ends are searched for such results; None: runs are followed only."""
         if self.ways is None and self._may_search:
             self.ways = Ways.of(self.load, self.plan, results)
         return None if self.ways is None else self.ways.how

@@ -127,7 +127,7 @@ class Ways:
         return min(max((1 << events.bit_length()) // self._part, least), MOST_STRETCH)
 
     def note(self, ends: int, known: int, tests: int, unlisted: int) -> None:
-        """So many events came that can end a match; of so many it is known whether they do, after so many tests."""
+        """Add what came of a batch, see ``SearchesOrRuns``."""
         self._seen = [one + more for one, more in zip(self._seen, (ends, known, tests), strict=True)]
         self.ends, self.unsearched, self.unlisted = (
             self.ends + ends, self.unsearched + ends - known, self.unlisted + unlisted

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from acep_approx.events.stream import EventBatch
 
 Results = Literal["points", "matches"]
-"""For what ends of matches can be searched."""
+"""What a search of the ends of matches can give."""
 STEPS = ("begin_stream", "bind", "begin_batch")
 """Calls that others wait for, in their order."""
 WAITS_FOR = {
@@ -59,9 +59,10 @@ class SearchesOrRuns(Protocol):
     gets_ready: bool
 
     def note(self, ends: int, known: int, tests: int, unlisted: int) -> None:
-        """So many events came that can end a match; of so many it is known whether they do, after so many tests.
+        """Add what came of a batch.
 
-        ``unlisted``: those of which it was left open whether they end more matches.
+        ``ends``: events that can end a match; ``known``: those of them for which it is known whether they do;
+        ``tests``: how many tests that took; ``unlisted``: ends that may have more matches than were listed.
         """
 
 
@@ -82,10 +83,7 @@ class LoadShedder(Protocol):
         """Whether ends are searched now, or runs followed; None: what may be."""
 
     def search_for(self, results: Results) -> Searches | None:
-        """How ends are searched for such results, in the place of following runs; None: runs are followed.
-
-        It is asked before the engine is made.
-        """
+        """Say, before the engine is made, how it searches ends for such results; None: it only follows runs."""
 
     @property
     def arena(self) -> Shedding:

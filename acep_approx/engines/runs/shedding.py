@@ -160,7 +160,7 @@ class Shedding:
     notes_lost : bool
         Whether it is noted at which events runs are lost, and which.
     open_ends : OpenEnds or None
-        Those of the last batch, where its ends were searched.
+        What the search of the last batch left open; None: its ends were not searched.
     weights : float64 array
         What a match point counts for, per key; the last one is that of all further keys.
     """

@@ -83,7 +83,7 @@ class EndSearch(Runs):
         self.spent = self.gaps = NO_WORDS
         self.tests = self.found = 0
         self._real = np.zeros(kernel.REAL)
-        self._purse: float | None = None  # tests that are left for the search, where runs are followed beside
+        self._tokens: float | None = None  # tests that are left for the search, where runs are followed beside
         self._open: list[Ints] = []  # what ``left_open`` gives
         self._came = 0  # events since it was looked how many are kept
 
@@ -234,7 +234,7 @@ class EndSearch(Runs):
         if self.shedding is not None:
             self._divide(self.shedding, is_shared=searches and gets_ready)
             rate = self.shedding.rate
-            self.shedding.rate *= 1.0 if self._purse is None else HALF
+            self.shedding.rate *= 1.0 if self._tokens is None else HALF
         is_done = (searches and not gets_ready) or super().advance(events, floors, deadline)
         if is_done and (searches or gets_ready):
             self._search_ends(events, floors, searches=searches, gets_ready=gets_ready)
@@ -262,14 +262,14 @@ class EndSearch(Runs):
             shedding.open_ends = self._open_ends(events, gets_ready=gets_ready)
 
     def _divide(self, shedding: Shedding, *, is_shared: bool) -> None:
-        """Give a search a purse of its own as long as runs are followed beside, with half of what is granted.
+        """Give a search tokens of its own as long as runs are followed beside: half of what is granted.
 
         Else how much either may spend would depend on which events come in one batch.
         """
-        if is_shared and self._purse is None:
-            self._purse = shedding.tokens = HALF * shedding.tokens
-        elif not is_shared and self._purse is not None:
-            shedding.tokens, self._purse = shedding.tokens + self._purse, None
+        if is_shared and self._tokens is None:
+            self._tokens = shedding.tokens = HALF * shedding.tokens
+        elif not is_shared and self._tokens is not None:
+            shedding.tokens, self._tokens = shedding.tokens + self._tokens, None
 
     def _search_batch(self, events: RunEvents, floors: Ints, shedding: Shedding | None) -> None:
         """Run the kernel."""
@@ -282,8 +282,8 @@ class EndSearch(Runs):
         work[kernel.IS_APART] = self.automaton.is_simultaneous
         self.spent, self.gaps = np.empty((2, len(events.row)), np.int64)
         status, work[kernel.LEFT], of_runs = -1, self.most_tests, 0.0
-        if shedding is not None and self._purse is not None:
-            of_runs, shedding.tokens = shedding.tokens, self._purse
+        if shedding is not None and self._tokens is not None:
+            of_runs, shedding.tokens = shedding.tokens, self._tokens
         while status != kernel.DONE:
             arena = None if shedding is None else shedding.record(len(events.row), self.store.pace)
             status = kernel.search_batch(
@@ -298,8 +298,8 @@ class EndSearch(Runs):
                 self._hits = extended(self._hits, 4 * self._hits.size)
             elif status == kernel.FULL_OF_LINKS:
                 self.links = extended(self.links, max(2 * self.links.size, layout.LINK * FIRST_ROOM))
-        if shedding is not None and self._purse is not None:
-            self._purse, shedding.tokens = shedding.tokens, of_runs
+        if shedding is not None and self._tokens is not None:
+            self._tokens, shedding.tokens = shedding.tokens, of_runs
 
     def left_open(self) -> Ints:
         """Events of which a search left open whether a match ends there; see ``Engine.left_open``."""
@@ -396,13 +396,13 @@ class EndSearch(Runs):
 
     def header(self) -> dict[str, Any]:
         """What ``restore`` needs beside the arrays."""
-        return super().header() | {"purse": self._purse}
+        return super().header() | {"tokens": self._tokens}
 
     def restore(self, header: dict[str, Any], arrays: dict[str, Ints], classes: list[int]) -> None:
         """Take over a state; see ``Runs.restore``."""
-        purse = header.get("purse")  # states of before have none
-        self._purse = None if purse is None else float(purse)
-        finite("purse", self._purse or 0.0)
+        tokens = header.get("tokens")  # states of before have none
+        self._tokens = None if tokens is None else float(tokens)
+        finite("tokens", self._tokens or 0.0)
         if "search" not in arrays:  # of a run that only follows runs
             super().restore(header, arrays, classes)
             return
