@@ -37,12 +37,15 @@ CONDITIONS = (
     "a.x + b.x > c.x",
     "b.x >= a.x AND c.x > b.x",
     "b.x = a.x AND c.x = b.x",
+    "abs(b.x - a.x) < 1 AND c.x BETWEEN b.x - 1 AND b.x",
 )
 LONG = (
     "PATTERN SEQ(A a, B b, A c) WHERE b.x > a.x AND c.s = a.s WITHIN 90",
     "PATTERN SEQ(A a, B b, A c) WHERE [s] AND c.y < b.y AND b.y < a.y WITHIN 200 ERRORS 1",
     "PATTERN SEQ(A a, B b, C c) WHERE [s] AND c.x > b.x AND c.x > a.x WITHIN 40 events",
     "PATTERN SEQ(A a, B b, A c, C d) WHERE b.s = a.s AND d.s = b.s AND c.y <= b.y AND d.y < c.y WITHIN 100 ERRORS 1",
+    "PATTERN SEQ(A a, B b, A c) WHERE abs(b.y - a.y) <= 1 AND c.y > b.y AND c.y < b.y + 2 WITHIN 90 ERRORS 1",
+    "PATTERN SEQ(A a, B b, C c) WHERE [s] AND (b.x - a.x) * (b.x - a.x) + abs(c.y - b.y) < 3 WITHIN 40 events",
     "PATTERN SEQ(A a, B b, A c, C d) WHERE d.s = a.s AND c.s = b.s AND c.y > a.y + 1 WITHIN 60",
 )
 

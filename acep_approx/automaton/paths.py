@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import islice
 from typing import Any
 
@@ -66,9 +67,10 @@ class Path:
     def __len__(self) -> int:
         return len(self.letters)
 
-    def values(self) -> list[At]:
+    @cached_property
+    def values(self) -> tuple[At, ...]:
         """The values that its checks ask for, some more than once."""
-        return [value for _, check in self.checks for value in _values(check)]
+        return tuple(value for _, check in self.checks for value in _values(check))
 
 
 class NoPathsError(Exception):

@@ -133,7 +133,7 @@ class SearchCost:
         check("search", good=all(type(rung.most) is int and rung.found <= 1 for rung in ladder))
         trees = None if saved["trees"] is None else Trees.from_json(saved["trees"])
         check("search", good=bool(known) and fit(orders, known))
-        known_inputs = {GAP, *(to_text(value.value) for path in known for value in path.values())}
+        known_inputs = {GAP, *(to_text(value.value) for path in known for value in path.values)}
         check("search", good=trees is None or known_inputs >= set(trees.inputs[1:]))
         return cls(orders, ladder, float(saved["whole"]), trees)
 

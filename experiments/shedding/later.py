@@ -1,7 +1,7 @@
 """How much of the exact answer a budget finds, as users run it: learned from the past, nothing known of what comes.
 
-    python -m experiments.shedding.later [--groups heavy,light,twelve] [--only NAME,...] [--seeds N] [--budgets 2%,...]
-        [--output points|matches]
+    python -m experiments.shedding.later [--groups heavy,light,twelve,near] [--only NAME,...] [--seeds N]
+        [--budgets 2%,...] [--output points|matches]
 
 For each workload of ``shedding.later_workloads``: ``query.match_within(later, budget, history=...)`` with the default
 audit, where the history was fitted to the events before. Printed are, by budget, which share of the match points and

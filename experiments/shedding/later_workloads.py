@@ -2,7 +2,7 @@
 
 ``HEAVY`` and ``LIGHT`` are those of a study of what a budget misses; ``TWELVE`` are two for each stream, written down
 before anything was measured on them. They ask for more kinds of things: a negation, a repetition, an alternative, a
-missing event, patterns without a key.
+missing event, patterns without a key. ``NEAR`` ask for values that are near one another, also written down before.
 """
 
 from __future__ import annotations
@@ -144,4 +144,33 @@ TWELVE: dict[str, LaterWorkload] = {
         " AND d.key <> a.key WITHIN 10 min",
     ),
 }
-GROUPS = {"heavy": HEAVY, "light": LIGHT, "twelve": TWELVE}
+NEAR = {
+    "F-near": LaterWorkload(
+        "flights",
+        "PATTERN SEQ(DEP a, DEP b, ARR c, DEP d) WHERE abs(b.delay_min - a.delay_min) <= 1"
+        " AND abs(c.delay_min - b.delay_min) <= 1 AND abs(d.delay_min - a.delay_min) <= 1 AND a.delay_min > 30"
+        " AND d.distance > b.distance + 500 WITHIN 1 h",
+    ),
+    "W-near": LaterWorkload(
+        "tweets",
+        "PATTERN SEQ(ANY a, ANY b, ANY c) WHERE [key] AND abs(b.followers - a.followers) <= 20"
+        " AND c.followers BETWEEN b.followers - 20 AND b.followers + 20 AND c.is_rt = 1 AND b.user <> a.user"
+        " WITHIN 2 d",
+    ),
+    "T-near": LaterWorkload(
+        "ticks",
+        "PATTERN SEQ(IBM a, BAC b, IBM c, IBM d) WHERE abs(c.price_e4 - a.price_e4) < 50 AND abs(d.size - c.size) <= 10"
+        " AND a.size > 300 AND d.size > a.size WITHIN 60 s",
+    ),
+    "S-near": LaterWorkload(
+        "soccer",
+        "PATTERN SEQ(Pass a, Pass b, Duel c, Shot g) WHERE [key] AND abs(b.x - a.x) <= 4 AND abs(b.y - a.y) <= 4"
+        " AND abs(c.x - b.x) <= 4 AND abs(c.y - a.y) <= 6 AND c.team <> a.team WITHIN 3 min",
+    ),
+    "Z-near": LaterWorkload(
+        "zeek",
+        "PATTERN SEQ(dns a, ssl b, weird c, ssl d) WHERE [key] AND abs(b.conn - a.conn) <= 5"
+        " AND d.conn > b.conn AND d.conn < b.conn + 20 AND d.dst = b.dst WITHIN 2 min",
+    ),
+}
+GROUPS = {"heavy": HEAVY, "light": LIGHT, "twelve": TWELVE, "near": NEAR}

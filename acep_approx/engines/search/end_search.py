@@ -89,7 +89,8 @@ class EndSearch(Runs):
 
     def _tables_for(self, columns: EventColumns) -> RunTables:
         self._make_search_tables(columns)
-        tables = super()._tables_for(columns)
+        tables = super()._tables_for(columns)  # which knows further columns: bins come behind all of them
+        self.search_tables.set_classes([0])
         readers = tables.scalars.readers
         for value, letters in self.search_tables.readers.items():
             readers[value] = readers.get(value, 0) | letters
@@ -122,7 +123,7 @@ class EndSearch(Runs):
         )  # fmt: skip
         valued = int((search.chains[kept_events.CHAIN_PLAIN :: kept_events.CHAIN] < 0).sum())
         table = 1 << (2 * events * valued).bit_length()
-        columns = len(self.columns.expressions)
+        columns = len(self.columns.expressions) + search.bins.size // kept_events.BIN
         tick, place, slot, cls, id_ = np.zeros((5, events), np.int64)
         return kept_events.Kept(
             tick, place, slot, cls, id_,
@@ -151,7 +152,7 @@ class EndSearch(Runs):
         """The events that are kept, column by column."""
         used, room = int(self.kept.used[0]), len(self.kept.tick)
         plain = {name: getattr(self.kept, name)[:used] for name in PLAIN}
-        return plain | {"words": self.kept.words.reshape(-1, room)[:, :used]}
+        return plain | {"words": self.kept.words.reshape(-1, room)[: len(self.columns.expressions), :used]}
 
     def _keep_only(self, wanted: Ints) -> None:
         """Keep some of the events, in their order."""
@@ -429,7 +430,8 @@ class EndSearch(Runs):
         events = len(columns["tick"])
         self.kept = self._room(max(len(self.kept.tick), 2 * events))
         room = len(self.kept.tick)
-        for name, column in columns.items():
-            getattr(self.kept, name).reshape(*column.shape[:-1], room)[..., :events] = column
+        for name in PLAIN:
+            getattr(self.kept, name)[:events] = columns[name]
+        self.kept.words.reshape(-1, room)[: len(columns["words"]), :events] = columns["words"]
         self.kept.used[0] = events
         kept_events.keep_again(self.search_tables.searches, self.kept, self.kept.words.view(np.float64))

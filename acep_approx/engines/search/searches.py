@@ -9,7 +9,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import islice, permutations
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from acep_approx.automaton.paths import At, Path
 from acep_approx.automaton.resolve import Resolved
 from acep_approx.engines.runs.event_columns import EventColumns, Kind
 from acep_approx.engines.runs.programs import COMPARISONS, MAX_TEMPORARIES, Lowering, Operand, Scalars
+from acep_approx.engines.search.bands import SLACK, WIDER, Bands, Near, Wanted, bands, differences
 from acep_approx.engines.search.implied import closed, is_implied
 from acep_approx.kernels.runs import layout, records, vm
 from acep_approx.kernels.search import end_search as kernel
@@ -124,11 +125,14 @@ GAP = "ago"
 def end_inputs(paths: Sequence[Path], columns: EventColumns) -> dict[str, Expression]:
     """The numbers that all events have which can end a match, by their texts: what is read of them in any case."""
     found: dict[str, Expression] = {}
-    lasts = {path.letters[-1] for path in paths}
+    lasts, letters = {path.letters[-1] for path in paths}, dict[Expression, set[int]]()
     for path in paths:
-        for value in path.values():
-            letters = {one.letters[at.position] for one in paths for at in one.values() if at.value == value.value}
-            if value.position == len(path) - 1 and lasts <= letters and columns.kind(value.value) in ORDERED:
+        for value in path.values:
+            letters.setdefault(value.value, set()).add(path.letters[value.position])
+    for path in paths:
+        for value in path.values:
+            is_known = value.position == len(path) - 1 and lasts <= letters[value.value]
+            if is_known and columns.kind(value.value) in ORDERED:
                 found[to_text(value.value)] = value.value
     return dict(list(found.items())[:MOST_INPUTS])
 
@@ -167,13 +171,16 @@ class _Values(Scalars):
 
     def __init__(self, columns: EventColumns) -> None:
         super().__init__(columns, 0)
-        self.slots: dict[At, int] = {}
+        self.slots: dict[At | Wanted, int] = {}
 
     def at(self, value: At) -> Operand:
         """Where a value of an event stands."""
         self.columns.place(value.value)
-        number = self.slots.setdefault(value, len(self.slots))
-        return Operand(vm.SCALAR, 2 * number + 1, self.columns.kind(value.value))
+        return Operand(vm.SCALAR, self.number(value), self.columns.kind(value.value))
+
+    def number(self, value: At | Wanted) -> int:
+        """The number of a value of an event."""
+        return 2 * self.slots.setdefault(value, len(self.slots)) + 1
 
     @property
     def size(self) -> int:
@@ -192,6 +199,16 @@ class _Lowering(Lowering):
         return self.scalars.at(node) if isinstance(node, At) else super().value(node, like)
 
 
+class _Bin(NamedTuple):
+    """The bins of the values of a column: see ``kernels.search.kept.BIN``."""
+
+    column: int
+    is_float: bool
+    which: int
+    step: float
+    shift: float
+
+
 @dataclass
 class _Rows:
     """Rows of words of one kind that are named by their numbers; equal ones are one."""
@@ -202,7 +219,7 @@ class _Rows:
         return self.rows.setdefault(row, len(self.rows))
 
     def array(self) -> Ints:
-        return np.array([word for row in self.rows for word in row], np.int64)
+        return np.array([*self.rows], np.int64).ravel()
 
 
 @dataclass
@@ -248,27 +265,27 @@ class SearchTables:
         self._values = _Values(columns)
         self._chains, self._jumps, self._entries = _Rows(), _Rows(), _Rows()
         self._columns, self._frame, self._copies, self._guards = _Words(), _Words(), _Words(), _Words()
-        self._letters = _Words()
+        self._letters, self._bins = _Words(), dict[_Bin, int]()
         self._known_columns: dict[tuple[int, ...], int] = {}
         self._chain_letters: list[int] = []
         self._entry_letters: list[int] = []
         self._programs: list[list[tuple[int, ...]]] = []
         self._checks: list[tuple[_Test, int]] = []
         tests = [[self._test(positions, check) for positions, check in path.checks] for path in self.paths]
+        self.readers: dict[Expression, int] = {}
         depths: list[list[int]] = []
         rows: list[list[int]] = []
         arcs: list[int] = []
         for path, order, mine in zip(self.paths, orders, tests, strict=True):
-            first, copies = len(depths), self._copied(path, len(path) - 1)
-            depths += self._depths(path, order, mine)
+            for value in path.values:
+                self.readers[value.value] = self.readers.get(value.value, 0) | 1 << path.letters[value.position]
+            known = differences(path, lambda value: columns.kind(value.value))
+            first, near = len(depths), bands(known, [len(path) - 1, *order])
+            copies = self._copied(path, len(path) - 1, near)
+            depths += self._depths(path, order, mine, near)
             rows.append([len(path), path.errors, path.final, first, len(arcs), *copies])
             arcs += path.arcs
         self._parts = rows, arcs, depths
-        self.readers: dict[Expression, int] = {}
-        for path in self.paths:
-            for value in path.values():
-                self.readers[value.value] = self.readers.get(value.value, 0) | 1 << path.letters[value.position]
-        self.set_classes([0])
 
     # --- conditions -----------------------------------------------------------------------------------------
 
@@ -296,7 +313,7 @@ class SearchTables:
 
     # --- depths ---------------------------------------------------------------------------------------------
 
-    def _depths(self, path: Path, order: Order, tests: list[_Test]) -> list[list[int]]:
+    def _depths(self, path: Path, order: Order, tests: list[_Test], near: Bands) -> list[list[int]]:
         """The words of the depths of a path."""
         last, left = len(path) - 1, list(tests)
         bound, found, decided = {last}, list[list[int]](), list[Resolved]()
@@ -311,10 +328,14 @@ class SearchTables:
                     decided += [test.check] if test.is_plain else []
             left = [test for test in left if not test.positions <= bound]
             equal = [test for test in now if self._is_key(test, position)]
-            chain = self._chain(path.letters[position], [self._key(test, position)[0] for test in equal])
-            words = [position, chain, *self._entry(path, position, chain, equal), following, before]
-            words += self._copied(path, position)
-            checks = [(test, self._jump(test, position, chain)) for test in now if test not in equal]
+            keys, some = [self._key(test, position) for test in equal], near.get(position, [])
+            chain = self._chain(path.letters[position], [column for column, _ in keys], some)
+            of_bands = list(map(self._wanted, some))
+            wanted: list[At | Wanted] = [*(value for _, value in keys), *of_bands]
+            words = [position, chain, *self._entry(path, position, chain, wanted, len(some)), following, before]
+            words += [self._frame.add(map(self._values.number, of_bands)), len(some)]
+            words += self._copied(path, position, near)
+            checks = [(test, self._jump(test, position, chain, len(some))) for test in now if test not in equal]
             checks.sort(key=lambda pair: (pair[1] < 0, pair[0].kind == kept_events.BY_PROGRAM))
             words += [len(self._checks), len(checks)]
             self._checks += checks
@@ -344,33 +365,54 @@ class SearchTables:
             self._known_columns[key] = self._columns.add(key)
         return self._known_columns[key]
 
-    def _chain(self, letter: int, columns: Sequence[int]) -> int:
-        """The chain of the events with a letter that have the same values in some columns."""
-        row = (self._columns_at(columns), len(columns), letter)
-        known = len(self._chains.rows)
-        chain = self._chains.of(*row)
-        if chain == known:
-            self._chain_letters.append(letter)
-        return chain
+    def _chain(self, letter: int, columns: Sequence[int], near: Sequence[Near] = ()) -> int:
+        """The chain of the events with a letter that have the same values in some columns.
 
-    def _entry(self, path: Path, position: int, chain: int, equal: Sequence[_Test]) -> list[int]:
+        Of bands it is the one of even bins; those that differ from it in the first band, the second one and both stand
+        behind it.
+        """
+        first = len(self._chains.rows)
+        for odd in range(1 << len(near)):
+            bins = [self._bin(one.value, one, bool(odd >> number & 1)) for number, one in enumerate(near)]
+            known = len(self._chains.rows)
+            chain = self._chains.of(self._columns_at([*columns, *bins]), len(columns) + len(near), letter)
+            first = min(first, chain)
+            if chain == known:
+                self._chain_letters.append(letter)
+        return first
+
+    def _bin(self, value: At, near: Near, is_odd: bool | None) -> int:
+        """The column of the bins that a value is in: the even one, the odd one, or that in which one near it is."""
+        step, which = WIDER / 2 * near.width, kept_events.WANTED if is_odd is None else int(is_odd)
+        shift = -(near.below + SLACK * near.width) / step if is_odd is None else 0.0
+        row = _Bin(self.columns.place(value.value), self.columns.kind(value.value) == "float", which, step, shift)
+        return -1 - self._bins.setdefault(row, len(self._bins))
+
+    def _wanted(self, near: Near) -> Wanted:
+        return Wanted(near.other.position, self._bin(near.other, near, None))
+
+    def _column(self, value: At | Wanted) -> int:
+        return value.column if isinstance(value, Wanted) else self.columns.place(value.value)
+
+    def _entry(
+        self, path: Path, position: int, chain: int, wanted: Sequence[At | Wanted], bands: int
+    ) -> list[int]:  # fmt: skip
         """How a chain is entered: entry, (begin, number of) values, or the position of the event that has entered."""
-        if not equal:
+        if not wanted:
             return [kept_events.BY_LETTER, 0, 0]
-        values = [self._key(test, position)[1] for test in equal]
-        sources = {value.position for value in values}
+        sources = {value.position for value in wanted}
         if len(sources) == 1 and min(sources) > position:
             (source,) = sources
-            columns = [self.columns.place(value.value) for value in values]
+            columns = self._columns_at(list(map(self._column, wanted)))
             known = len(self._entries.rows)
-            entry = self._entries.of(chain, self._columns_at(columns), len(columns), path.letters[source])
+            entry = self._entries.of(chain, columns, len(wanted), bands, path.letters[source])
             if entry == known:
                 self._entry_letters.append(path.letters[source])
             return [entry, source, 0]
-        first = self._frame.add(self._values.at(value).number for value in values)
-        return [kept_events.BY_VALUE, first, len(values)]
+        first = self._frame.add(map(self._values.number, wanted))
+        return [kept_events.BY_VALUE, first, len(wanted)]
 
-    def _jump(self, test: _Test, position: int, chain: int) -> int:
+    def _jump(self, test: _Test, position: int, chain: int, bands: int) -> int:
         """The jump that is made where a test fails; -1: none."""
         beside = test.beside(position)
         if beside is None or beside[0] not in ("<", "<=", ">", ">="):
@@ -378,13 +420,15 @@ class SearchTables:
         kind = self.columns.kind(beside[1])
         if kind not in ORDERED or (isinstance(beside[2], At) and beside[2].position == position):
             return -1
-        return self._jumps.of(chain, self.columns.place(beside[1]), kind == "float", beside[0] in (">", ">="))
+        what = self.columns.place(beside[1]), kind == "float", beside[0] in (">", ">=")
+        return min(self._jumps.of(chain + one, *what) for one in range(1 << bands))
 
-    def _copied(self, path: Path, position: int) -> list[int]:
+    def _copied(self, path: Path, position: int, near: Bands) -> list[int]:
         """(Begin, number of) the values of the event at a position that go into the frame."""
-        slots = self._values.slots
-        values = [(value, slots[value]) for value in dict.fromkeys(path.values()) if value.position == position]
-        words = [word for value, number in values for word in (self.columns.place(value.value), 2 * number + 1)]
+        of_bands = (self._wanted(one) for some in near.values() for one in some)
+        asked: dict[At | Wanted, None] = dict.fromkeys((*path.values, *of_bands))
+        values = [value for value in asked if value.position == position]
+        words = [word for value in values for word in (self._column(value), self._values.number(value))]
         return [self._copies.add(words) // kept_events.COPY, len(values)]
 
     def _guarded(self, path: Path, position: int, bound: set[int]) -> list[int]:
@@ -408,6 +452,7 @@ class SearchTables:
         chains = [word for begin, many, _ in self._chains.rows
                   for word in (begin, many, -1 if many else next(plain))]  # fmt: skip
         copies = self._copies.array()
+        copies[::2] = self._known(copies[::2])
         copies[1::2] = [address(number) for number in copies[1::2].tolist()]
         self.searches = kept_events.Search(
             paths=np.array(rows, np.int64).ravel(),
@@ -418,15 +463,21 @@ class SearchTables:
             guards=self._guards.array(),
             between=self._letters.array(),
             values=np.array([address(number) for number in self._frame.words], np.int64),
-            columns=self._columns.array(),
+            columns=self._known(self._columns.array()),
             chains=np.array(chains, np.int64),
             jumps=self._jumps.array(),
-            entries=np.array([word for row in self._entries.rows for word in row[:3]], np.int64),
+            entries=np.array([word for row in self._entries.rows for word in row[:4]], np.int64),
+            bins=np.array([row[:3] for row in self._bins], np.int64).ravel(),
+            steps=np.array([row[3:] for row in self._bins]).ravel(),
             ends=self._of_classes(classes, [path.letters[-1] for path in self.paths]),
             members=self._of_classes(classes, self._chain_letters),
             enters=self._of_classes(classes, self._entry_letters),
             **self._scores(),
         )
+
+    def _known(self, columns: Ints) -> Ints:
+        """Columns by their numbers: bins come behind those of values, of which all are known by now."""
+        return np.where(columns < 0, len(self.columns.expressions) - 1 - columns, columns)
 
     def _scores(self) -> dict[str, Any]:
         """The trees as the kernel evaluates them."""

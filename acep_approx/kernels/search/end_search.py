@@ -28,6 +28,8 @@ from acep_approx.kernels.search.kept import (
     CHECK_RIGHT,
     COPY,
     DEPTH,
+    DEPTH_BANDED,
+    DEPTH_BANDS,
     DEPTH_BEFORE,
     DEPTH_CHAIN,
     DEPTH_CHECKED,
@@ -181,10 +183,25 @@ def leads_to(search: Search, kept: Kept, first: int, many: int, event: int) -> i
 
 
 @inline
+def odd_chains(by: Searcher, depth: int) -> int:
+    """How many chains behind its first one a depth goes through: by which of the bins that its bands want are odd."""
+    odd, first = 0, by.search.depths[depth + DEPTH_BANDS]
+    for i in range(by.search.depths[depth + DEPTH_BANDED]):
+        odd += (by.frame.words[by.search.values[first + i]] & 1) << i
+    return int(odd)
+
+
+@inline
+def chain_of(by: Searcher, depth: int) -> int:
+    """The chain that a depth goes through."""
+    return int(by.search.depths[depth + DEPTH_CHAIN] + odd_chains(by, depth))
+
+
+@inline
 def entered(by: Searcher, depth: int) -> int:
     """The first event that a position may be bound to; -1: there is none."""
     search, kept, bound = by.search, by.kept, by.at_work.bound
-    chain, entry, room = search.depths[depth + DEPTH_CHAIN], search.depths[depth + DEPTH_ENTRY], len(kept.tick)
+    chain, entry, room = chain_of(by, depth), search.depths[depth + DEPTH_ENTRY], len(kept.tick)
     following, newers = bound[search.depths[depth + DEPTH_NEXT]], search.depths[depth + DEPTH_NEWERS]
     event = leads_to(search, kept, search.depths[depth + DEPTH_NEWER], newers, following)
     if event < 0:
@@ -215,7 +232,8 @@ def next_event(by: Searcher, depth: int, event: int, low: int) -> int:
     Returns it; -1: there is none, or no test is left.
     """
     search, kept, work, bound, room = by.search, by.kept, by.work, by.at_work.bound, len(by.kept.tick)
-    chain, position = search.depths[depth + DEPTH_CHAIN], search.depths[depth + DEPTH_POSITION]
+    odd, position = odd_chains(by, depth), search.depths[depth + DEPTH_POSITION]
+    chain = search.depths[depth + DEPTH_CHAIN] + odd
     after, before = bound[search.depths[depth + DEPTH_NEXT]], -1
     if search.depths[depth + DEPTH_BEFORE] >= 0:
         before = bound[search.depths[depth + DEPTH_BEFORE]]
@@ -237,7 +255,7 @@ def next_event(by: Searcher, depth: int, event: int, low: int) -> int:
                 if not is_guarded(search, kept, bound, depth):
                     return int(event)
             elif search.checks[failed * CHECK + CHECK_JUMP] >= 0:
-                following = kept.jumps[search.checks[failed * CHECK + CHECK_JUMP] * room + event]
+                following = kept.jumps[(search.checks[failed * CHECK + CHECK_JUMP] + odd) * room + event]
         event = following
     return -1
 
@@ -256,8 +274,7 @@ def search_path(by: Searcher, path: int, end: int, low: int, goes_on: bool) -> i
         level = positions - 2
         if level < 0:
             return NEVER
-        chain = search.depths[(first + level) * DEPTH + DEPTH_CHAIN]
-        event = kept.before[chain * len(kept.tick) + at_work.at[level]]
+        event = kept.before[chain_of(by, (first + level) * DEPTH) * len(kept.tick) + at_work.at[level]]
     else:
         bound[positions - 1] = end
         bind(by, search.paths[p + PATH_COPIES], search.paths[p + PATH_COPIED], end)
@@ -290,8 +307,7 @@ def search_path(by: Searcher, path: int, end: int, low: int, goes_on: bool) -> i
             event = entered(by, (first + level) * DEPTH)
             continue
         if level >= 0:
-            depth = (first + level) * DEPTH
-            event = kept.before[search.depths[depth + DEPTH_CHAIN] * len(kept.tick) + at_work.at[level]]
+            event = kept.before[chain_of(by, (first + level) * DEPTH) * len(kept.tick) + at_work.at[level]]
     return int(best)
 
 

@@ -10,6 +10,7 @@ problem (Berkman, Schieber, Vishkin, J. Algorithms 14, 1993).
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 from acep_approx.arrays import Floats, Ints
@@ -30,6 +31,8 @@ PATH = 7
     DEPTH_VALUED,
     DEPTH_NEXT,
     DEPTH_BEFORE,
+    DEPTH_BANDS,
+    DEPTH_BANDED,
     DEPTH_COPIES,
     DEPTH_COPIED,
     DEPTH_CHECKS,
@@ -40,13 +43,14 @@ PATH = 7
     DEPTH_OLDERS,
     DEPTH_NEWER,
     DEPTH_NEWERS,
-) = range(17)
-DEPTH = 17
+) = range(19)
+DEPTH = 19
 """Words of a depth of a search: the position that is bound there; the chain that it is looked for in; how that is
 entered (an entry of an event that is bound, or ``BY_LETTER``, ``BY_VALUE``); (begin, number of) values in the frame by
 which, or the position of that event; the nearest positions behind and before it that are bound (-1: none); (begin,
-number of) copies, checks and guards; (begin, number of) the chains of the letters that must still follow between it and
-the position before, the last one first, and of those between it and the position behind."""
+number of) the bins in the frame that bands want; (begin, number of) copies, checks and guards; (begin, number of) the
+chains of the letters that must still follow between it and the position before, the last one first, and of those
+between it and the position behind."""
 LOOK, OF_DAY, OF_GAP = 2, -1, -2
 """Words of what trees look at: a column of the event, or its time of day, or how long ago the first event came that its
 search would test; then whether that is a floating point number, or the ticks of a day."""
@@ -70,9 +74,19 @@ CHAIN = 3
 JUMP_CHAIN, JUMP_COLUMN, JUMP_IS_FLOAT, JUMP_IS_UP = range(4)
 JUMP = 4
 """Words of a jump: its chain, the column, whether that is of floats, and whether it goes to higher values."""
-ENTRY_CHAIN, ENTRY_VALUES, ENTRY_VALUED = range(3)
-ENTRY = 3
-"""Words of an entry: the chain, and (begin, number of) columns of the event that stands behind it."""
+ENTRY_CHAIN, ENTRY_VALUES, ENTRY_VALUED, ENTRY_BANDED = range(4)
+ENTRY = 4
+"""Words of an entry: the chain, and (begin, number of) columns of the event that stands behind it, of which so many,
+the last ones, are bins that bands want."""
+BIN_COLUMN, BIN_IS_FLOAT, BIN_WHICH = range(3)
+BIN = 3
+"""Words of a column of bins: the column of the values, whether that is of floats, and which bins. Each is two steps
+wide and overlaps half of the next one. So a value is in two of them, ``EVEN`` and ``ODD``, by the step that it is in;
+``WANTED`` is the one that begins with that step. Beside them: how wide a step is, and by how many of them they are
+shifted."""
+EVEN, ODD, WANTED = range(3)
+MOST_STEPS = float(1 << 45)
+"""Bins further off are one."""
 LOWEST = -(2**63) + 1
 """The order of NULL, or its opposite: the end of the order that passes no threshold."""
 
@@ -97,6 +111,8 @@ class Search(NamedTuple):
     chains: Ints
     jumps: Ints
     entries: Ints
+    bins: Ints
+    steps: Floats
     ends: Ints
     members: Ints
     enters: Ints
@@ -108,10 +124,10 @@ class Search(NamedTuple):
 class Kept(NamedTuple):
     """Events that are kept, as they came, column by column, with room for as many as ``tick`` has words.
 
-    ``words``: the values of each; ``before``: of each chain the event before; ``keys`` and ``jumps``: of each jump the
-    value that is compared, and where it leads to; ``entered``: of each entry the newest event of its chain then.
-    ``heads``: of each chain without values, per key, its newest event; ``table`` and ``whose``: those of the others, by
-    a hash, and their chains. ``used``: how many events there are.
+    ``words``: the values of each, and their bins; ``before``: of each chain the event before; ``keys`` and ``jumps``:
+    of each jump the value that is compared, and where it leads to; ``entered``: of each entry the newest event of its
+    chain then. ``heads``: of each chain without values, per key, its newest event; ``table`` and ``whose``: those of
+    the others, by a hash, and their chains. ``used``: how many events there are.
     """
 
     tick: Ints
@@ -219,6 +235,32 @@ def newest_like(search: Search, kept: Kept, chain: int, frame: Pools, first: int
 
 
 @inline
+def bin_of(search: Search, kept: Kept, floats: Floats, number: int, event: int) -> int:
+    """The bin of a value of an event; NULL where that is."""
+    row, where = number * BIN, search.bins[number * BIN + BIN_COLUMN] * len(kept.tick) + event
+    if search.bins[row + BIN_IS_FLOAT]:
+        value = floats[where]
+        if value != value:
+            return NULL
+    else:
+        if kept.words[where] == NULL:
+            return NULL
+        value = float(kept.words[where])
+    steps, which = value / search.steps[2 * number] + search.steps[2 * number + 1], search.bins[row + BIN_WHICH]
+    step = math.floor(min(max(steps, -MOST_STEPS), MOST_STEPS))
+    return int(step if which == WANTED else step - ((step & 1) ^ which))
+
+
+@inline
+def odd_bins(search: Search, kept: Kept, first: int, many: int, event: int) -> int:
+    """Which of the bins that bands want, by an event, are odd: so many chains further on they are looked for."""
+    odd = 0
+    for i in range(many):
+        odd += (kept.words[search.columns[first + i] * len(kept.tick) + event] & 1) << i
+    return int(odd)
+
+
+@inline
 def link_jumps(search: Search, kept: Kept, floats: Floats, chain: int, event: int, before: int) -> None:
     """Let the jumps of a chain lead from its newest event to the last one before it that passes more."""
     room = len(kept.tick)
@@ -239,15 +281,20 @@ def link_jumps(search: Search, kept: Kept, floats: Floats, chain: int, event: in
 def keep_event(search: Search, kept: Kept, floats: Floats, event: int) -> None:
     """Put an event, whose columns are written, into its chains; there is room in the table.
 
-    Complexity: O(chains + jumps), all in all.
+    Complexity: O(chains + jumps + bins), all in all.
     """
     room, chains, entries = len(kept.tick), len(search.chains) // CHAIN, len(search.entries) // ENTRY
     keys, slot, kind = len(kept.heads) // max(chains, 1), kept.slot[event], kept.cls[event]
+    bins = len(search.bins) // BIN
+    for number in range(bins):
+        kept.words[len(kept.words) - (bins - number) * room + event] = bin_of(search, kept, floats, number, event)
     for entry in range(entries):
         newest, e = -1, entry * ENTRY
         if search.enters[kind * entries + entry]:
             chain, first = search.entries[e + ENTRY_CHAIN], search.entries[e + ENTRY_VALUES]
-            where = place_of(search, kept, chain, first, search.entries[e + ENTRY_VALUED], event)
+            valued, banded = search.entries[e + ENTRY_VALUED], search.entries[e + ENTRY_BANDED]
+            chain += odd_bins(search, kept, first + valued - banded, banded, event)
+            where = place_of(search, kept, chain, first, valued, event)
             if where >= 0:
                 newest = kept.table[where]
         kept.entered[entry * room + event] = newest
@@ -276,7 +323,7 @@ def take_event(kept: Kept, batch: Batch, number: int, event: int) -> None:
     kept.tick[event], kept.place[event], kept.slot[event] = batch.tick[number], batch.place[number], batch.slot[number]
     kept.cls[event], kept.id[event] = batch.cls[number], batch.id[number]
     room, events = len(kept.tick), len(batch.slot)
-    for column in range(len(kept.words) // room):
+    for column in range(len(batch.columns) // events):
         kept.words[column * room + event] = batch.columns[column * events + number]
 
 
