@@ -101,7 +101,8 @@ class EndSearch(Runs):
         self.search_tables = SearchTables(self.searches.paths, self.searches.orders, columns, self.searches.trees)
         self._frame, self._code = self.search_tables.frame(), self.search_tables.program()
         longest = max(len(path) for path in self.searches.paths)
-        self._at_work = kept_events.Frame(*(np.zeros(size, np.int64) for size in (longest, longest, longest, 1)))
+        sizes = {"bound": longest, "best": longest, "at": longest, "blame": longest, "mask": 1}
+        self._at_work = kept_events.Frame(**{name: np.zeros(size, np.int64) for name, size in sizes.items()})
 
     def set_classes(self, classes: list[int]) -> None:
         """Make the tables for event classes (letter masks)."""

@@ -1,5 +1,7 @@
 """What comparisons of events imply: where ``b.x > a.x`` and ``c.x > b.x``, ``c.x > a.x`` holds as well.
 
+Where values are equal, what differs from one differs from the other.
+
 So a search that binds ``a`` and ``c`` first can test them before it knows ``b``. If they must be equal, an index
 finds ``a``.
 
@@ -10,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from itertools import product
 
 from acep_approx.automaton.paths import At, Path
 from acep_approx.automaton.resolve import Resolved
@@ -49,19 +52,44 @@ def closed(path: Path, kind: Callable[[At], str]) -> Path:
         implied: Resolved = Binary("=" if is_equal else "<" if is_less else "<=", one, other)  # type: ignore[arg-type]
         if not any(is_implied(implied, [check]) for check in checks):
             more.append((frozenset((one.position, other.position)), implied))
+    unlike = [pair for check in checks if (pair := _unlike(check)) is not None and kind(pair[0]) == kind(pair[1])]
+    stated = set(map(frozenset, unlike))
+    for pair in unlike:
+        for one, other in product(*(_alike(order, side) for side in pair)):
+            if one.position != other.position and frozenset((one, other)) not in stated:
+                stated.add(frozenset((one, other)))
+                follows: Resolved = Binary("!=", one, other)  # type: ignore[arg-type]
+                more.append((frozenset((one.position, other.position)), follows))
     return replace(path, checks=(*path.checks, *more))
 
 
 def is_implied(check: Resolved, by: Iterable[Resolved]) -> bool:
     """Whether a comparison follows from others. Each of them must be of two values of one kind."""
-    wanted = _compared(check)
-    if wanted is None:
+    by, wanted, unlike = list(by), _compared(check), _unlike(check)
+    if wanted is None and unlike is None:
         return False
     order = _order([known for other in by if (known := _compared(other)) is not None])
+    if unlike is not None:
+        pairs = set(product(*(_alike(order, side) for side in unlike)))
+        stated = [pair for other in by if (pair := _unlike(other)) is not None]
+        return any(pair in pairs or pair[::-1] in pairs for pair in stated)
+    assert wanted is not None
     one, op, other = wanted
     if op == "=":
         return (one, other) in order and (other, one) in order
     return (one, other) in order and (op == "<=" or order[one, other])
+
+
+def _unlike(check: Resolved) -> tuple[At, At] | None:
+    """Two values of events that differ."""
+    if not isinstance(check, Binary) or not (isinstance(check.left, At) and isinstance(check.right, At)):
+        return None
+    return (check.left, check.right) if check.op == "!=" else None
+
+
+def _alike(order: Order, one: At) -> list[At]:
+    """A value, and those that are equal to it."""
+    return [one, *(other for value, other in order if value == one != other and (other, one) in order)]
 
 
 def _compared(check: Resolved) -> tuple[At, str, At] | None:

@@ -270,7 +270,7 @@ class SearchTables:
         self._chain_letters: list[int] = []
         self._entry_letters: list[int] = []
         self._programs: list[list[tuple[int, ...]]] = []
-        self._checks: list[tuple[_Test, int]] = []
+        self._checks: list[tuple[_Test, int, int]] = []
         tests = [[self._test(positions, check) for positions, check in path.checks] for path in self.paths]
         self.readers: dict[Expression, int] = {}
         depths: list[list[int]] = []
@@ -317,6 +317,7 @@ class SearchTables:
         """The words of the depths of a path."""
         last, left = len(path) - 1, list(tests)
         bound, found, decided = {last}, list[list[int]](), list[Resolved]()
+        blamed = {position: 1 << level for level, position in enumerate(order)} | {last: 0, -1: 0}
         for position in order:
             following = min(one for one in bound if one > position)
             before = max((one for one in bound if one < position), default=-1)
@@ -338,10 +339,11 @@ class SearchTables:
             checks = [(test, self._jump(test, position, chain, len(some))) for test in now if test not in equal]
             checks.sort(key=lambda pair: (pair[1] < 0, pair[0].kind == kept_events.BY_PROGRAM))
             words += [len(self._checks), len(checks)]
-            self._checks += checks
+            self._checks += [(*pair, sum(blamed[one] for one in pair[0].positions - {position})) for pair in checks]
             words += self._guarded(path, position, bound)
             words += self._between(path, range(position - 1, before, -1))
             words += self._between(path, range(following - 1, position, -1))
+            words += [sum(blamed[one] for one in {value.position for value in wanted}), blamed[before]]
             found.append(words)
         return found
 
@@ -458,7 +460,7 @@ class SearchTables:
             paths=np.array(rows, np.int64).ravel(),
             arcs=np.array(arcs, np.int64),
             depths=np.array(depths, np.int64).ravel(),
-            checks=np.array([word for test, jump in self._checks for word in self._check(test, jump)], np.int64),
+            checks=np.array([word for one in self._checks for word in self._check(*one)], np.int64),
             copies=copies,
             guards=self._guards.array(),
             between=self._letters.array(),
@@ -501,13 +503,13 @@ class SearchTables:
         """Tell for each class, letter by letter, whether its events pass the letter."""
         return np.array([mask >> letter & 1 for mask in classes for letter in letters], np.int64)
 
-    def _check(self, test: _Test, jump: int) -> list[int]:
+    def _check(self, test: _Test, jump: int, blamed: int) -> list[int]:
         if test.kind == kept_events.BY_PROGRAM:
-            return [test.kind, 0, 2 * test.program, 0, jump]
+            return [test.kind, 0, 2 * test.program, 0, jump, blamed]
         assert test.left is not None
         assert test.right is not None
         left, right = (self._values.address(one.number) for one in (test.left, test.right))
-        return [test.kind, test.flags, left, right, jump]
+        return [test.kind, test.flags, left, right, jump, blamed]
 
     def program(self) -> records.Program:
         """The programs of conditions that compute something."""

@@ -1,7 +1,11 @@
 """Searching backwards: whether a match ends at an event is looked for in the events of the window that are kept.
 
-A search binds the positions of a path in some order, each to the newest event of its chain first (``kept``), and goes
-back where none is left. Source: ours. Oracle: ``tests/naive.py``.
+A search binds the positions of a path in some order, each to the newest event of its chain first (``kept``). Where none
+is left it goes back to the last depth that is to blame: by what is bound there an event did not pass. Those in between
+would bind older events, which leave no more events to choose from for the positions before them.
+
+Source: conflict-directed backjumping (Prosser, Computational Intelligence 9, 1993); that events come in order, so that
+an upper bound is never to blame, is ours. Oracle: ``tests/naive.py``.
 """
 
 from __future__ import annotations
@@ -21,6 +25,7 @@ from acep_approx.kernels.search.kept import (
     BY_PROGRAM,
     BY_VALUE,
     CHECK,
+    CHECK_BLAMED,
     CHECK_FLAGS,
     CHECK_JUMP,
     CHECK_KIND,
@@ -31,12 +36,14 @@ from acep_approx.kernels.search.kept import (
     DEPTH_BANDED,
     DEPTH_BANDS,
     DEPTH_BEFORE,
+    DEPTH_BLAMED,
     DEPTH_CHAIN,
     DEPTH_CHECKED,
     DEPTH_CHECKS,
     DEPTH_COPIED,
     DEPTH_COPIES,
     DEPTH_ENTRY,
+    DEPTH_FLOOR,
     DEPTH_GUARDED,
     DEPTH_GUARDS,
     DEPTH_NEWER,
@@ -101,6 +108,8 @@ REAL = 4
 so many tests are left; tests that must be left for further matches of an end, beside the first one."""
 PART_OF_LEFT = 0.25
 """An end may take so much of what is left, if that is more."""
+ALL_BLAMED = -1
+"""All depths, as bits."""
 
 
 class Searcher(NamedTuple):
@@ -226,12 +235,13 @@ def are_apart(kept: Kept, before: int, event: int, after: int) -> bool:
 
 
 @called
-def next_event(by: Searcher, depth: int, event: int, low: int) -> int:
+def next_event(by: Searcher, depth: int, level: int, event: int, low: int) -> int:
     """Bind the position of a depth to ``event``, or to the next one of its chain that passes all checks.
 
-    Returns it; -1: there is none, or no test is left.
+    Returns it; -1: there is none, or no test is left. ``level``: which depth of its path that is.
     """
     search, kept, work, bound, room = by.search, by.kept, by.work, by.at_work.bound, len(by.kept.tick)
+    blame = by.at_work.blame
     odd, position = odd_chains(by, depth), search.depths[depth + DEPTH_POSITION]
     chain = search.depths[depth + DEPTH_CHAIN] + odd
     after, before = bound[search.depths[depth + DEPTH_NEXT]], -1
@@ -242,7 +252,7 @@ def next_event(by: Searcher, depth: int, event: int, low: int) -> int:
         if olders > 0:  # where there is no room for what must come before, there is none before older events
             first = leads_to(search, kept, older, olders, event)
             if first <= before or kept.tick[first] < low:
-                return -1
+                break
         if work[LEFT] <= 0:
             return -1
         work[LEFT] -= 1
@@ -254,10 +264,36 @@ def next_event(by: Searcher, depth: int, event: int, low: int) -> int:
                 bound[position] = event
                 if not is_guarded(search, kept, bound, depth):
                     return int(event)
-            elif search.checks[failed * CHECK + CHECK_JUMP] >= 0:
-                following = kept.jumps[(search.checks[failed * CHECK + CHECK_JUMP] + odd) * room + event]
+                blame[level] = ALL_BLAMED
+            else:
+                blame[level] |= search.checks[failed * CHECK + CHECK_BLAMED]
+                if search.checks[failed * CHECK + CHECK_JUMP] >= 0:
+                    following = kept.jumps[(search.checks[failed * CHECK + CHECK_JUMP] + odd) * room + event]
         event = following
+    blame[level] |= search.depths[depth + DEPTH_FLOOR]
     return -1
+
+
+@inline
+def begin_depth(by: Searcher, depth: int, level: int) -> int:
+    """Begin with the events of a depth: returns the first of them, or -1; nothing is to blame for what came of them."""
+    by.at_work.blame[level] = by.search.depths[depth + DEPTH_BLAMED]
+    return entered(by, depth)
+
+
+@inline
+def last_blamed(blame: Ints, level: int) -> int:
+    """The last depth before one that is to blame for that no event of it passed, or -1; it takes on the others.
+
+    What is to blame for the events of the depths in between, too: without it these could bind newer ones.
+    """
+    last, blamed = level - 1, blame[level]
+    while last >= 0 and not blamed >> last & 1:
+        blamed |= blame[last]
+        last -= 1
+    if last >= 0:
+        blame[last] |= blamed
+    return last
 
 
 @called
@@ -281,19 +317,21 @@ def search_path(by: Searcher, path: int, end: int, low: int, goes_on: bool) -> i
         if positions == 1:
             at_work.best[0] = end
             return int(kept.tick[end])
-        level, event = 0, entered(by, first * DEPTH)
+        level, event = 0, begin_depth(by, first * DEPTH, 0)
     while level >= 0:
         depth = (first + level) * DEPTH
-        event = next_event(by, depth, event, low)
+        event = next_event(by, depth, level, event, low)
         if event < 0:
             if work[LEFT] <= 0:
                 return int(best)
-            level -= 1
+            level = last_blamed(at_work.blame, level)
         elif level == positions - 2:
             best = kept.tick[bound[0]]
             for position in range(positions):
                 at_work.best[position] = bound[position]
             at_work.at[level] = event
+            for above in range(level + 1):
+                at_work.blame[above] = ALL_BLAMED
             if work[WANTED] != LATEST:
                 return int(best)
             low = best + 1
@@ -304,7 +342,7 @@ def search_path(by: Searcher, path: int, end: int, low: int, goes_on: bool) -> i
         else:
             at_work.at[level] = event
             level += 1
-            event = entered(by, (first + level) * DEPTH)
+            event = begin_depth(by, (first + level) * DEPTH, level)
             continue
         if level >= 0:
             event = kept.before[chain_of(by, (first + level) * DEPTH) * len(kept.tick) + at_work.at[level]]

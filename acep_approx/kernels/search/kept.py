@@ -43,14 +43,17 @@ PATH = 7
     DEPTH_OLDERS,
     DEPTH_NEWER,
     DEPTH_NEWERS,
-) = range(19)
-DEPTH = 19
+    DEPTH_BLAMED,
+    DEPTH_FLOOR,
+) = range(21)
+DEPTH = 21
 """Words of a depth of a search: the position that is bound there; the chain that it is looked for in; how that is
 entered (an entry of an event that is bound, or ``BY_LETTER``, ``BY_VALUE``); (begin, number of) values in the frame by
 which, or the position of that event; the nearest positions behind and before it that are bound (-1: none); (begin,
 number of) the bins in the frame that bands want; (begin, number of) copies, checks and guards; (begin, number of) the
 chains of the letters that must still follow between it and the position before, the last one first, and of those
-between it and the position behind."""
+between it and the position behind; and, as bits, the depths that say which chain that is, and that of the position
+before it."""
 LOOK, OF_DAY, OF_GAP = 2, -1, -2
 """Words of what trees look at: a column of the event, or its time of day, or how long ago the first event came that its
 search would test; then whether that is a floating point number, or the ticks of a day."""
@@ -58,10 +61,10 @@ NODE = 4
 """Words of a node: what is looked at (-1: it is a leaf), the nodes to the left and to the right, where its tree goes on
 (behind its root, to the next root; else -1); beside it the number that is compared, or the leaf's."""
 BY_LETTER, BY_VALUE = -1, -2
-CHECK_KIND, CHECK_FLAGS, CHECK_LEFT, CHECK_RIGHT, CHECK_JUMP = range(5)
-CHECK = 5
+CHECK_KIND, CHECK_FLAGS, CHECK_LEFT, CHECK_RIGHT, CHECK_JUMP, CHECK_BLAMED = range(6)
+CHECK = 6
 """Words of a check: kind; which outcomes hold, and where both values stand in the frame; or the place of its program;
-the jump that is made where it fails (-1: none)."""
+the jump that is made where it fails (-1: none); and, as bits, the depths at which others of its events are bound."""
 OF_WHOLE, OF_FLOATS, BY_PROGRAM = range(3)
 COPY = 2
 """Words of a copy: column of the event, place in the frame."""
@@ -150,12 +153,14 @@ class Frame(NamedTuple):
     """A search at work: what is bound, and how far it has come.
 
     ``bound``: the event at each position; ``best``: the same of the best match so far; ``at``: the event that each
-    depth has come to; ``mask``: scratch words of the programs of checks.
+    depth has come to; ``blame``: the depths, as bits, by which its events did not pass so far; ``mask``: scratch words
+    of the programs of checks.
     """
 
     bound: Ints
     best: Ints
     at: Ints
+    blame: Ints
     mask: Ints
 
 
