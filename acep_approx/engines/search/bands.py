@@ -70,15 +70,15 @@ def differences(path: Path, kind: Callable[[At], str]) -> Differences:
     1 [(2, 0.0, 1.0)]
     """
     found: Differences = {}
-    known = {base: (value, more) for value in path.values[::-1] for base, more in [_shifted(value)]}
-    for _, check in path.checks:
-        for one, other, most in _stated(check):
-            (value, more), (beside, less) = known[one], known[other]
-            if value.position != beside.position and kind(value) in NUMBERS and kind(beside) in NUMBERS:
-                pair = value, beside
-                found[pair] = min(most + more - less, found.get(pair, math.inf))
-    if not any(found.values()):
+    stated = [stated for _, check in path.checks for stated in _stated(check)]
+    if not any(most for _, _, most in stated):
         return {}
+    known = {base: (value, more) for value in path.values[::-1] for base, more in [_shifted(value)]}
+    for one, other, most in stated:
+        (value, more), (beside, less) = known[one], known[other]
+        if value.position != beside.position and kind(value) in NUMBERS and kind(beside) in NUMBERS:
+            pair = value, beside
+            found[pair] = min(most + more - less, found.get(pair, math.inf))
     values = list(dict.fromkeys(value for pair in found for value in pair))
     for middle in values:
         for one in values:

@@ -65,16 +65,18 @@ def closed(path: Path, kind: Callable[[At], str]) -> Path:
 
 def is_implied(check: Resolved, by: Iterable[Resolved]) -> bool:
     """Whether a comparison follows from others. Each of them must be of two values of one kind."""
-    by, wanted, unlike = list(by), _compared(check), _unlike(check)
+    wanted, unlike, by = _compared(check), _unlike(check), list(by)
     if wanted is None and unlike is None:
         return False
-    order = _order([known for other in by if (known := _compared(other)) is not None])
+    known = [some for other in by if (some := _compared(other)) is not None]
     if unlike is not None:
-        pairs = set(product(*(_alike(order, side) for side in unlike)))
         stated = [pair for other in by if (pair := _unlike(other)) is not None]
+        order = _order(known) if stated else {}
+        pairs = set(product(*(_alike(order, side) for side in unlike))) if stated else set()
         return any(pair in pairs or pair[::-1] in pairs for pair in stated)
     assert wanted is not None
     one, op, other = wanted
+    order = _order(known) if any(one in some for some in known) and any(other in some for some in known) else {}
     if op == "=":
         return (one, other) in order and (other, one) in order
     return (one, other) in order and (op == "<=" or order[one, other])
@@ -102,17 +104,19 @@ def _compared(check: Resolved) -> tuple[At, str, At] | None:
 
 
 def _order(compared: Iterable[tuple[At, str, At]]) -> Order:
-    """All that follows (Warshall)."""
-    order: Order = {}
+    """All that follows (Warshall), by numbers of the values: to hash a value takes time."""
+    numbers: dict[At, int] = {}
+    order: dict[tuple[int, int], bool] = {}
     for one, op, other in compared:
-        order[one, other] = order.get((one, other), False) or op == "<"
+        pair = numbers.setdefault(one, len(numbers)), numbers.setdefault(other, len(numbers))
+        order[pair] = order.get(pair, False) or op == "<"
         if op == "=":
-            order.setdefault((other, one), False)
-    values = list(dict.fromkeys(value for pair in order for value in pair))
-    for middle in values:
-        for one in values:
-            for other in values:
-                if one != other and (one, middle) in order and (middle, other) in order:
-                    is_less = order[one, middle] or order[middle, other]
-                    order[one, other] = order.get((one, other), False) or is_less
-    return order
+            order.setdefault(pair[::-1], False)
+    for middle in range(len(numbers)):
+        before = [(pair[0], is_less) for pair, is_less in order.items() if pair[1] == middle]
+        after = [(pair[1], is_less) for pair, is_less in order.items() if pair[0] == middle]
+        for (low, is_less), (high, is_more) in product(before, after):
+            if low != high:
+                order[low, high] = order.get((low, high), False) or is_less or is_more
+    values = list(numbers)
+    return {(values[low], values[high]): is_less for (low, high), is_less in order.items()}

@@ -286,6 +286,8 @@ class SearchTables:
             rows.append([len(path), path.errors, path.final, first, len(arcs), *copies])
             arcs += path.arcs
         self._parts = rows, arcs, depths
+        self.searches: kept_events.Search
+        self._known_to = -1  # how many columns there were when these were made
 
     # --- conditions -----------------------------------------------------------------------------------------
 
@@ -448,6 +450,17 @@ class SearchTables:
 
     def set_classes(self, classes: Sequence[int]) -> None:
         """Make the tables for event classes (letter masks)."""
+        if self._known_to != len(self.columns.expressions):
+            self._known_to, self.searches = len(self.columns.expressions), self._made()
+        self.searches = self.searches._replace(
+            ends=self._of_classes(classes, [path.letters[-1] for path in self.paths]),
+            members=self._of_classes(classes, self._chain_letters),
+            enters=self._of_classes(classes, self._entry_letters),
+        )
+
+    def _made(self) -> kept_events.Search:
+        """The tables, without what they say of classes."""
+        none = np.zeros(0, np.int64)
         rows, arcs, depths = self._parts
         address = self._values.address
         plain = iter(range(len(self._chains.rows)))
@@ -456,7 +469,7 @@ class SearchTables:
         copies = self._copies.array()
         copies[::2] = self._known(copies[::2])
         copies[1::2] = [address(number) for number in copies[1::2].tolist()]
-        self.searches = kept_events.Search(
+        return kept_events.Search(
             paths=np.array(rows, np.int64).ravel(),
             arcs=np.array(arcs, np.int64),
             depths=np.array(depths, np.int64).ravel(),
@@ -471,9 +484,9 @@ class SearchTables:
             entries=np.array([word for row in self._entries.rows for word in row[:4]], np.int64),
             bins=np.array([row[:3] for row in self._bins], np.int64).ravel(),
             steps=np.array([row[3:] for row in self._bins]).ravel(),
-            ends=self._of_classes(classes, [path.letters[-1] for path in self.paths]),
-            members=self._of_classes(classes, self._chain_letters),
-            enters=self._of_classes(classes, self._entry_letters),
+            ends=none,
+            members=none,
+            enters=none,
             **self._scores(),
         )
 
