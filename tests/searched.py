@@ -149,6 +149,19 @@ def backward(
     return pa.concat_tables([nothing, *found, matcher.finish()])
 
 
+def tests_of(query: Query, table: pa.Table, searches: Searches) -> int:
+    """How many tests a search makes."""
+    matcher, tests = Execution(query.plan, output=BARE, shedding=SearchingLoad(searches)), 0
+    matcher.bind(table.schema)
+    assert matcher.pipeline is not None
+    engine = matcher.pipeline.engine
+    assert isinstance(engine, EndSearch)
+    for batch in batches_of(query, table)[1]:
+        list(matcher.run(batch))
+        tests += engine.tests
+    return tests
+
+
 def turned(query: Query, table: pa.Table, searches: Searches, dice: Random, output: OutputKind = BARE) -> pa.Table:
     """What is found by a run that changes over between batches, many times, and is restarted in between."""
     load, turning, ways, found = SearchingLoad(searches), Turning(dice, 60), set(), []

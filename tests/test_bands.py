@@ -14,13 +14,10 @@ from hypothesis import strategies as st
 
 from acep_approx import compile_query
 from acep_approx.engines.search.bands import bands, differences
-from acep_approx.engines.search.end_search import EndSearch
 from acep_approx.engines.search.searches import Searches
-from acep_approx.matching.execution import Execution
-from acep_approx.matching.outputs.kinds import BARE
 from tests.cases import cases, examples
 from tests.naive import expected_matches, match_points
-from tests.searched import SearchingLoad, backward, batches_of, forward
+from tests.searched import backward, forward, tests_of
 
 NEAR = {
     "abs(b.x - a.x) < 5": {1: (5.0, 5.0)},
@@ -137,13 +134,5 @@ def test_a_band_saves_tests() -> None:
     tests, near, given = [], "{0} < 1 AND {1} < 1", ("abs(b.x - a.x)", "abs(b.y - a.y)")
     for condition in (near, near.replace("{0}", "coalesce({0}, 9)").replace("{1}", "coalesce({1}, 9)")):
         query = compile_query(f"PATTERN SEQ(A a, B b) WHERE {condition.format(*given)} WITHIN 500", engine="runs")
-        matcher = Execution(query.plan, output=BARE, shedding=SearchingLoad(Searches(query.plan.paths, ((0,),))))
-        matcher.bind(table.schema)
-        assert matcher.pipeline is not None
-        engine, many = matcher.pipeline.engine, 0
-        assert isinstance(engine, EndSearch)
-        for batch in batches_of(query, table)[1]:
-            list(matcher.run(batch))
-            many += engine.tests
-        tests.append(many)
+        tests.append(tests_of(query, table, Searches(query.plan.paths, ((0,),))))
     assert tests[0] < tests[1] / 50

@@ -22,7 +22,17 @@ from tests.cases import cases
 from tests.naive import expected_matches, match_points
 from tests.numbered_worlds import numbered_world
 from tests.rich_worlds import RichWorld
-from tests.searched import CONDITIONS, LONG, PATTERNS, SearchingLoad, backward, batches_of, forward, some_orders
+from tests.searched import (
+    CONDITIONS,
+    LONG,
+    PATTERNS,
+    SearchingLoad,
+    backward,
+    batches_of,
+    forward,
+    some_orders,
+    tests_of,
+)
 from tests.smaller_worlds import holds_for
 
 
@@ -168,6 +178,16 @@ def test_rows_may_begin_anew_with_each_batch() -> None:
                 found += part["end"].to_pylist()
             first += len(piece)
         assert found == expected
+
+
+def test_what_is_not_to_blame_is_left_out() -> None:
+    """No ``a`` fits the end: that is found out once, and not for each ``b`` and ``c``."""
+    rows = [{"ts": ts, "type": kind, "x": 1, "y": 1} for ts, kind in enumerate("A" * 40 + "B" * 40 + "C" * 40 + "D")]
+    for condition in ("a.x > d.x", "b.x != a.x AND d.x = b.x AND c.y = d.y"):
+        query = compile_query(f"PATTERN SEQ(A a, B b, C c, D d) WHERE {condition} WITHIN 200", engine="runs")
+        table = pa.Table.from_pylist(rows)
+        assert forward(query, table).num_rows == 0
+        assert tests_of(query, table, Searches(query.plan.paths, ((2, 1, 0),))) <= 42
 
 
 @pytest.mark.parametrize("text", LONG[:3])

@@ -9,6 +9,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import islice, permutations
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
@@ -18,7 +19,7 @@ from acep_approx.automaton.paths import At, Path
 from acep_approx.automaton.resolve import Resolved
 from acep_approx.engines.runs.event_columns import EventColumns, Kind
 from acep_approx.engines.runs.programs import COMPARISONS, MAX_TEMPORARIES, Lowering, Operand, Scalars
-from acep_approx.engines.search.bands import SLACK, WIDER, Bands, Near, Wanted, bands, differences
+from acep_approx.engines.search.bands import SLACK, WIDER, Bands, Differences, Near, Wanted, bands, differences
 from acep_approx.engines.search.implied import closed, is_implied
 from acep_approx.kernels.runs import layout, records, vm
 from acep_approx.kernels.search import end_search as kernel
@@ -46,8 +47,8 @@ def fit(orders: Sequence[Order], paths: Sequence[Path]) -> bool:
 
 
 MOST_INPUTS = 12
-PASSED = {"=": 0.03, "!=": 0.9}
-"""About which share of the events passes a comparison; of all other conditions a third does."""
+PASSED, IN_BIN = {"=": 0.03, "!=": 0.9}, 0.1
+"""About which share of the events passes a comparison, and is in a bin; of all other conditions a third passes."""
 MOST_RANKED = 5040
 
 
@@ -67,19 +68,21 @@ def ranked_orders(path: Path, counts: Sequence[float]) -> list[Order]:
     [(1, 0), (0, 1)]
     """
     orders = list(islice(permutations(range(len(path) - 1)), MOST_RANKED))
-    return sorted(orders, key=lambda order: _expected_tests(path, order, counts))
+    known = differences(path, lambda _: "float")
+    return sorted(orders, key=lambda order: _expected_tests(path, order, counts, known))
 
 
-def _expected_tests(path: Path, order: Order, counts: Sequence[float]) -> float:
+def _expected_tests(path: Path, order: Order, counts: Sequence[float], known: Differences) -> float:
     """About how many tests a search makes that finds nothing."""
     bound, left, tests, found = {len(path) - 1}, list(path.checks), 0.0, 1.0
+    near = bands(known, [len(path) - 1, *order])
     for position in order:
         neighbours = sum(abs(position - other) == 1 for other in bound)
         found *= counts[path.letters[position]] / (1 + neighbours)
         bound.add(position)
         now, left = [one for one in left if one[0] <= bound], [one for one in left if not one[0] <= bound]
         passed = [PASSED.get(one.op, 1 / 3) if isinstance(one, Binary) else 1 / 3 for _, one in now]
-        indexed = [share for share in passed if share == PASSED["="]]
+        indexed = [share for share in passed if share == PASSED["="]] + [IN_BIN for _ in near.get(position, ())]
         tests += found * math.prod(indexed)  # the others of its chain are never looked at
         found *= math.prod(passed)
     return tests
@@ -324,13 +327,14 @@ class SearchTables:
             following = min(one for one in bound if one > position)
             before = max((one for one in bound if one < position), default=-1)
             bound.add(position)
-            now = list[_Test]()
-            for test in left:
-                if test.positions <= bound and not (test.is_plain and is_implied(test.check, decided)):
-                    now.append(test)
+            ready = [(sum(blamed[one] for one in test.positions - {position}), test)
+                     for test in left if test.positions <= bound]  # fmt: skip
+            left, now = [test for test in left if not test.positions <= bound], list[tuple[_Test, int]]()
+            for of_others, test in sorted(ready, key=itemgetter(0)):  # those first that blame what is bound first
+                if not (test.is_plain and is_implied(test.check, decided)):
+                    now.append((test, of_others))
                     decided += [test.check] if test.is_plain else []
-            left = [test for test in left if not test.positions <= bound]
-            equal = [test for test in now if self._is_key(test, position)]
+            equal = [test for test, _ in now if self._is_key(test, position)]
             keys, some = [self._key(test, position) for test in equal], near.get(position, [])
             chain = self._chain(path.letters[position], [column for column, _ in keys], some)
             of_bands = list(map(self._wanted, some))
@@ -338,10 +342,11 @@ class SearchTables:
             words = [position, chain, *self._entry(path, position, chain, wanted, len(some)), following, before]
             words += [self._frame.add(map(self._values.number, of_bands)), len(some)]
             words += self._copied(path, position, near)
-            checks = [(test, self._jump(test, position, chain, len(some))) for test in now if test not in equal]
-            checks.sort(key=lambda pair: (pair[1] < 0, pair[0].kind == kept_events.BY_PROGRAM))
+            checks = [(test, self._jump(test, position, chain, len(some)), of_others)
+                      for test, of_others in now if test not in equal]  # fmt: skip
+            checks.sort(key=lambda one: (one[1] < 0, one[0].kind == kept_events.BY_PROGRAM))
             words += [len(self._checks), len(checks)]
-            self._checks += [(*pair, sum(blamed[one] for one in pair[0].positions - {position})) for pair in checks]
+            self._checks += checks
             words += self._guarded(path, position, bound)
             words += self._between(path, range(position - 1, before, -1))
             words += self._between(path, range(following - 1, position, -1))
@@ -377,7 +382,7 @@ class SearchTables:
         """
         first = len(self._chains.rows)
         for odd in range(1 << len(near)):
-            bins = [self._bin(one.value, one, bool(odd >> number & 1)) for number, one in enumerate(near)]
+            bins = [self._bin(one.value, one, odd >> number & 1) for number, one in enumerate(near)]
             known = len(self._chains.rows)
             chain = self._chains.of(self._columns_at([*columns, *bins]), len(columns) + len(near), letter)
             first = min(first, chain)
@@ -385,15 +390,15 @@ class SearchTables:
                 self._chain_letters.append(letter)
         return first
 
-    def _bin(self, value: At, near: Near, is_odd: bool | None) -> int:
-        """The column of the bins that a value is in: the even one, the odd one, or that in which one near it is."""
-        step, which = WIDER / 2 * near.width, kept_events.WANTED if is_odd is None else int(is_odd)
-        shift = -(near.below + SLACK * near.width) / step if is_odd is None else 0.0
+    def _bin(self, value: At, near: Near, which: int) -> int:
+        """The column of bins that a value is in, even or odd ones, or (``WANTED``) in which one near it is found."""
+        step = WIDER / 2 * near.width
+        shift = -(near.below + SLACK * near.width) / step if which == kept_events.WANTED else 0.0
         row = _Bin(self.columns.place(value.value), self.columns.kind(value.value) == "float", which, step, shift)
         return -1 - self._bins.setdefault(row, len(self._bins))
 
     def _wanted(self, near: Near) -> Wanted:
-        return Wanted(near.other.position, self._bin(near.other, near, None))
+        return Wanted(near.other.position, self._bin(near.other, near, kept_events.WANTED))
 
     def _column(self, value: At | Wanted) -> int:
         return value.column if isinstance(value, Wanted) else self.columns.place(value.value)
