@@ -78,7 +78,9 @@ def frozen_recall(seed: int) -> float:
 @cache
 def of_low() -> HistoryGraph:
     """A history of a past in which low x tell."""
-    return HistoryGraph(compile_query(CLOSE, engine="runs")).fit(stream(HALF, 200))
+    known = HistoryGraph(compile_query(CLOSE, engine="runs")).fit(stream(HALF, 200))
+    known.search_ = None  # partial matches are followed
+    return known
 
 
 def points(matches: Any) -> Ints:

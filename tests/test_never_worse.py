@@ -77,7 +77,9 @@ def past() -> Past:
 
     @cache
     def fitted(text: str, seed: int, least: int | None) -> HistoryGraph:
-        return HistoryGraph(compile_query(text, engine="runs")).fit(world(seed, events=EVENTS, least=least))
+        known = HistoryGraph(compile_query(text, engine="runs")).fit(world(seed, events=EVENTS, least=least))
+        known.search_ = None  # partial matches are followed
+        return known
 
     return lambda seed, least=None, text=QUERIES[0]: copy(fitted(text, seed, least))
 
