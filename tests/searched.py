@@ -149,7 +149,7 @@ def backward(
     return pa.concat_tables([nothing, *found, matcher.finish()])
 
 
-def tests_of(query: Query, table: pa.Table, searches: Searches) -> int:
+def made_tests(query: Query, table: pa.Table, searches: Searches) -> int:
     """How many tests a search makes."""
     matcher, tests = Execution(query.plan, output=BARE, shedding=SearchingLoad(searches)), 0
     matcher.bind(table.schema)

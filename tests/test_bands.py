@@ -17,7 +17,7 @@ from acep_approx.engines.search.bands import bands, differences
 from acep_approx.engines.search.searches import Searches
 from tests.cases import cases, examples
 from tests.naive import expected_matches, match_points
-from tests.searched import backward, forward, tests_of
+from tests.searched import backward, forward, made_tests
 
 NEAR = {
     "abs(b.x - a.x) < 5": {1: (5.0, 5.0)},
@@ -134,5 +134,5 @@ def test_a_band_saves_tests() -> None:
     tests, near, given = [], "{0} < 1 AND {1} < 1", ("abs(b.x - a.x)", "abs(b.y - a.y)")
     for condition in (near, near.replace("{0}", "coalesce({0}, 9)").replace("{1}", "coalesce({1}, 9)")):
         query = compile_query(f"PATTERN SEQ(A a, B b) WHERE {condition.format(*given)} WITHIN 500", engine="runs")
-        tests.append(tests_of(query, table, Searches(query.plan.paths, ((0,),))))
+        tests.append(made_tests(query, table, Searches(query.plan.paths, ((0,),))))
     assert tests[0] < tests[1] / 50

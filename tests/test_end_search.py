@@ -30,8 +30,8 @@ from tests.searched import (
     backward,
     batches_of,
     forward,
+    made_tests,
     some_orders,
-    tests_of,
 )
 from tests.smaller_worlds import holds_for
 
@@ -187,7 +187,7 @@ def test_what_is_not_to_blame_is_left_out() -> None:
         query = compile_query(f"PATTERN SEQ(A a, B b, C c, D d) WHERE {condition} WITHIN 200", engine="runs")
         table = pa.Table.from_pylist(rows)
         assert forward(query, table).num_rows == 0
-        assert tests_of(query, table, Searches(query.plan.paths, ((2, 1, 0),))) <= 42
+        assert made_tests(query, table, Searches(query.plan.paths, ((2, 1, 0),))) <= 42
 
 
 @pytest.mark.parametrize("text", LONG[:3])
