@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import NamedTuple
 
 from acep_approx.automaton.paths import At, Path
@@ -69,24 +70,25 @@ def differences(path: Path, kind: Callable[[At], str]) -> Differences:
     0 [(2, 5.0, 6.0)]
     1 [(2, 0.0, 1.0)]
     """
-    found: Differences = {}
     stated = [stated for _, check in path.checks for stated in _stated(check)]
     if not any(most for _, _, most in stated):
         return {}
     known = {base: (value, more) for value in path.values[::-1] for base, more in [_shifted(value)]}
+    numbers = {base: number for number, base in enumerate(known)}
+    values = [value for value, _ in known.values()]
+    found: dict[tuple[int, int], float] = {}
     for one, other, most in stated:
         (value, more), (beside, less) = known[one], known[other]
         if value.position != beside.position and kind(value) in NUMBERS and kind(beside) in NUMBERS:
-            pair = value, beside
+            pair = numbers[one], numbers[other]
             found[pair] = min(most + more - less, found.get(pair, math.inf))
-    values = list(dict.fromkeys(value for pair in found for value in pair))
-    for middle in values:
-        for one in values:
-            for other in values:
-                if one != other and (one, middle) in found and (middle, other) in found:
-                    through = found[one, middle] + found[middle, other]
-                    found[one, other] = min(through, found.get((one, other), math.inf))
-    return found
+    for middle in range(len(values)):
+        before = [(pair[0], most) for pair, most in found.items() if pair[1] == middle]
+        after = [(pair[1], most) for pair, most in found.items() if pair[0] == middle]
+        for (low, some), (high, more) in product(before, after):
+            if low != high:
+                found[low, high] = min(some + more, found.get((low, high), math.inf))
+    return {(values[low], values[high]): most for (low, high), most in found.items()}
 
 
 def bands(known: Differences, order: Sequence[int]) -> Bands:

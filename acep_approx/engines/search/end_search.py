@@ -122,14 +122,13 @@ class EndSearch(Runs):
                 (search.entries, kept_events.ENTRY),
             )
         )  # fmt: skip
-        valued = int((search.chains[kept_events.CHAIN_PLAIN :: kept_events.CHAIN] < 0).sum())
-        table = 1 << (2 * events * valued).bit_length()
+        table = 1 << (2 * events * self._valued_chains()).bit_length()
         columns = len(self.columns.expressions) + search.bins.size // kept_events.BIN
         tick, place, slot, cls, id_ = np.zeros((5, events), np.int64)
         return kept_events.Kept(
             tick, place, slot, cls, id_,
             words=np.zeros(columns * events, np.int64),
-            before=np.full(chains * events, -1),
+            before=np.zeros(chains * events, np.int64),
             keys=np.zeros(jumps * events, np.int64),
             jumps=np.zeros(jumps * events, np.int64),
             entered=np.zeros(entries * events, np.int64),
@@ -138,6 +137,10 @@ class EndSearch(Runs):
             whose=np.zeros(table, np.int64),
             used=np.zeros(1, np.int64),
         )  # fmt: skip
+
+    def _valued_chains(self) -> int:
+        """Chains that are entered by values: to put an event into one takes a while."""
+        return int((self.search_tables.searches.chains[kept_events.CHAIN_PLAIN :: kept_events.CHAIN] < 0).sum())
 
     def reserve(self, slots: int) -> None:
         """Make room for key slots ``0 .. slots - 1``."""
@@ -383,6 +386,7 @@ class EndSearch(Runs):
                  for place, one in enumerate(expressions)}  # fmt: skip
         super().widen(columns)
         new = np.array([words[one] for one in self.columns.expressions], np.int64)
+        self.kept = self._room(len(self.kept.tick))  # chains may be others
         self._put(kept | {"words": new.reshape(len(self.columns.expressions), -1)})
 
     def arrays(self, floors: Ints) -> dict[str, Ints]:
@@ -424,13 +428,18 @@ class EndSearch(Runs):
             if self.columns.kind(one) in CODED:
                 held = kept["words"][place]
                 check("words", good=((held == NULL) | ((held >= 0) & (held < len(self.columns.texts)))).all())
+        self.kept = self._room(len(self.kept.tick))  # there may be more keys
         self._put(kept)
 
     def _put(self, columns: dict[str, Ints]) -> None:
         """Keep these events, and no others."""
-        events = len(columns["tick"])
-        self.kept = self._room(max(len(self.kept.tick), 2 * events))
-        room = len(self.kept.tick)
+        events, before = len(columns["tick"]), len(self.kept.tick)
+        room = max(before, 2 * events)
+        if room > before:
+            self.kept = self._room(room)
+        else:  # new memory takes several times as long
+            self.kept.heads.fill(-1)
+            self.kept.table.fill(-1)
         for name in PLAIN:
             getattr(self.kept, name)[:events] = columns[name]
         self.kept.words.reshape(-1, room)[: len(columns["words"]), :events] = columns["words"]

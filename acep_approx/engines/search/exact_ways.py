@@ -24,13 +24,14 @@ from acep_approx.kernels.search import end_search as kernel
 from acep_approx.ranges import check, finite, number_in
 
 LEAST_STEPS = 24.0
-"""Run-steps per event below which nothing else is tried: to keep events, and to try, costs about as much."""
+"""Run-steps per event below which nothing else is tried, or twice what it costs to keep one: to try costs as much."""
 TRIED_EVENTS = 1024
 """Events on which both are done; and as many are run at once as long as it may change over."""
 MOST_AT_ONCE = 1 << 14
 """Most events that are run at once. Their number doubles each time it turns out that nothing else is worth a try."""
-TEST_PRICE = 4.0
-"""What a test of a search costs, in run-steps of pools that are large (measured: docs/how-it-works/look-back.md)."""
+TEST_PRICE, CHAIN_PRICE = 4.0, 2.0
+"""What a test of a search costs, and to put an event into a chain by its values, in run-steps of pools that are large
+(measured: docs/how-it-works/look-back.md)."""
 MATCH_PRICE = 16.0
 """Tests that a match counts for which a search writes down: runs share what their matches have in common."""
 MOST_ORDERS = 3
@@ -89,10 +90,11 @@ class ExactSearch(EndSearch):
 
     def _look(self, tick: int) -> None:
         events, steps, tests = self._seen.tolist()
-        if steps < LEAST_STEPS * events or self.doing == SEARCHES:
+        is_worth_it = steps >= max(LEAST_STEPS * events, 2 * self._price(events, 0))
+        if not is_worth_it or self.doing == SEARCHES:
             self._at_once = min(2 * self._at_once, MOST_AT_ONCE)
         if self.doing == FOLLOWS and events >= TRIED_EVENTS and tick > self._until:
-            if steps >= LEAST_STEPS * events:
+            if is_worth_it:
                 self._usual = steps / events
                 self._do(GETS_READY, tick + self.window)
             self._seen[:] = 0
@@ -100,17 +102,21 @@ class ExactSearch(EndSearch):
             self._to_try = self._promising()
             self._try_next(tick)
         elif self.doing == TRIES and (events >= TRIED_EVENTS or self._is_cut):
-            if TEST_PRICE * tests < steps and not self._is_cut:
+            if self._price(events, tests) < steps and not self._is_cut:
                 self._usual = steps / events
                 self._do(SEARCHES)
             else:
                 self._try_next(tick)
         elif self.doing == SEARCHES and events >= TRIED_EVENTS:
-            if TEST_PRICE * tests > 2 * self._usual * events:
+            if self._price(events, tests) > 2 * self._usual * events:
                 self._do(LEAVES, tick + self.window)
             self._seen[:] = 0
         elif self.doing == LEAVES and tick > self._until:
             self._give_up(tick)
+
+    def _price(self, events: float, tests: float) -> float:
+        """What a search costs, in run-steps."""
+        return TEST_PRICE * tests + CHAIN_PRICE * self._valued_chains() * events
 
     def _do(self, what: int, until: int = 0) -> None:
         self.doing, self._until = what, until
