@@ -127,7 +127,7 @@ def test_numbers_without_bounds() -> None:
 
 
 def test_a_band_saves_tests() -> None:
-    """About what lies in the band is tested, and no other event of the window."""
+    """Hardly any event of the window is tested but those that lie in both bands."""
     dice, events = np.random.default_rng(3), 1000
     columns = {"x": dice.uniform(0, 100, events), "y": dice.uniform(0, 100, events)}
     table = pa.table({"ts": np.arange(events), "type": dice.choice(["A", "B"], events), **columns})

@@ -14,18 +14,16 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import product
 from typing import NamedTuple
 
 from acep_approx.automaton.paths import At, Path
 from acep_approx.automaton.resolve import Resolved
+from acep_approx.engines.search.implied import Differences, closure
 from acep_approx.query.syntax import Apply, Between, Binary, Constant, Unary
 
-Differences = dict[tuple[At, At], float]
-"""Of two values how much the first one is more than the second, at most."""
 NUMBERS = ("int", "float")
 WIDER, SLACK = 2.5, 0.1
-"""Times the width of a band that a bin is wide; and the part of it that may be lost on each side to rounding."""
+"""How many times as wide as its band a bin is; and which part of the band rounding may take away on each side."""
 MOST_BANDS = 2
 """That one event is looked for by: each doubles the chains that all events are put into."""
 
@@ -74,27 +72,18 @@ def differences(path: Path, kind: Callable[[At], str]) -> Differences:
     if not any(most for _, _, most in stated):
         return {}
     known = {base: (value, more) for value in path.values[::-1] for base, more in [_shifted(value)]}
-    numbers = {base: number for number, base in enumerate(known)}
-    values = [value for value, _ in known.values()]
-    found: dict[tuple[int, int], float] = {}
+    found = list[tuple[At, At, float]]()
     for one, other, most in stated:
         (value, more), (beside, less) = known[one], known[other]
         if value.position != beside.position and kind(value) in NUMBERS and kind(beside) in NUMBERS:
-            pair = numbers[one], numbers[other]
-            found[pair] = min(most + more - less, found.get(pair, math.inf))
-    for middle in range(len(values)):
-        before = [(pair[0], most) for pair, most in found.items() if pair[1] == middle]
-        after = [(pair[1], most) for pair, most in found.items() if pair[0] == middle]
-        for (low, some), (high, more) in product(before, after):
-            if low != high:
-                found[low, high] = min(some + more, found.get((low, high), math.inf))
-    return {(values[low], values[high]): most for (low, high), most in found.items()}
+            found.append((value, beside, most + more - less))
+    return closure(found)
 
 
 def bands(known: Differences, order: Sequence[int]) -> Bands:
     """By position in which bands its event is looked for, where the positions are bound in some order.
 
-    Of each value of the event it is the narrowest one.
+    Where one value lies in several bands, the narrowest is taken.
     """
     found: Bands = {}
     for number, position in enumerate(order[1:] if known else ()):

@@ -24,7 +24,8 @@ from acep_approx.kernels.search import end_search as kernel
 from acep_approx.ranges import check, finite, number_in
 
 LEAST_STEPS = 24.0
-"""Run-steps per event below which nothing else is tried, or twice what it costs to keep one: to try costs as much."""
+"""With fewer run-steps per event nothing else is tried, as a try costs as much; nor with fewer than it would take to
+keep an event twice."""
 TRIED_EVENTS = 1024
 """Events on which both are done; and as many are run at once as long as it may change over."""
 MOST_AT_ONCE = 1 << 14

@@ -1,15 +1,14 @@
 """What comparisons of events imply: where ``b.x > a.x`` and ``c.x > b.x``, ``c.x > a.x`` holds as well.
 
-Where values are equal, what differs from one differs from the other.
-
 So a search that binds ``a`` and ``c`` first can test them before it knows ``b``. If they must be equal, an index
-finds ``a``.
+finds ``a``. And where values are equal, what differs from one of them differs from the other.
 
 Source: transitive closure of predicates, as query optimisers do it (Ullman, Principles of Database Systems, 1982).
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from itertools import product
@@ -21,6 +20,8 @@ from acep_approx.query.syntax import Binary
 
 Order = dict[tuple[At, At], bool]
 """Of two values whether the first is less, or (False) no greater."""
+Differences = dict[tuple[At, At], float]
+"""Of two values how much the first one is more than the second, at most."""
 
 
 def closed(path: Path, kind: Callable[[At], str]) -> Path:
@@ -52,7 +53,7 @@ def closed(path: Path, kind: Callable[[At], str]) -> Path:
         implied: Resolved = Binary("=" if is_equal else "<" if is_less else "<=", one, other)  # type: ignore[arg-type]
         if not any(is_implied(implied, [check]) for check in checks):
             more.append((frozenset((one.position, other.position)), implied))
-    unlike = [pair for check in checks if (pair := _unlike(check)) is not None and kind(pair[0]) == kind(pair[1])]
+    unlike = [(one, other) for one, op, other in compared if op == "!="]
     stated = set(map(frozenset, unlike))
     for pair in unlike:
         for one, other in product(*(_alike(order, side) for side in pair)):
@@ -65,28 +66,19 @@ def closed(path: Path, kind: Callable[[At], str]) -> Path:
 
 def is_implied(check: Resolved, by: Iterable[Resolved]) -> bool:
     """Whether a comparison follows from others. Each of them must be of two values of one kind."""
-    wanted, unlike, by = _compared(check), _unlike(check), list(by)
-    if wanted is None and unlike is None:
+    wanted = _compared(check)
+    if wanted is None:
         return False
-    known = [some for other in by if (some := _compared(other)) is not None]
-    if unlike is not None:
-        stated = [pair for other in by if (pair := _unlike(other)) is not None]
-        order = _order(known) if stated else {}
-        pairs = set(product(*(_alike(order, side) for side in unlike))) if stated else set()
-        return any(pair in pairs or pair[::-1] in pairs for pair in stated)
-    assert wanted is not None
-    one, op, other = wanted
-    order = _order(known) if any(one in some for some in known) and any(other in some for some in known) else {}
+    known, (one, op, other) = [some for stated in by if (some := _compared(stated)) is not None], wanted
+    if not (any(one in some for some in known) and any(other in some for some in known)):
+        return False
+    order = _order(known)
+    if op == "!=":
+        pairs = set(product(_alike(order, one), _alike(order, other)))
+        return any(((low, high) in pairs or (high, low) in pairs) for low, op, high in known if op == "!=")
     if op == "=":
         return (one, other) in order and (other, one) in order
     return (one, other) in order and (op == "<=" or order[one, other])
-
-
-def _unlike(check: Resolved) -> tuple[At, At] | None:
-    """Two values of events that differ."""
-    if not isinstance(check, Binary) or not (isinstance(check.left, At) and isinstance(check.right, At)):
-        return None
-    return (check.left, check.right) if check.op == "!=" else None
 
 
 def _alike(order: Order, one: At) -> list[At]:
@@ -95,28 +87,40 @@ def _alike(order: Order, one: At) -> list[At]:
 
 
 def _compared(check: Resolved) -> tuple[At, str, At] | None:
-    """A comparison of two values of events, as ``=``, ``<`` or ``<=``."""
+    """A comparison of two values of events, as ``=``, ``!=``, ``<`` or ``<=``."""
     if not isinstance(check, Binary) or not (isinstance(check.left, At) and isinstance(check.right, At)):
         return None
     if check.op in (">", ">="):
         return check.right, MIRRORED[check.op], check.left
-    return (check.left, check.op, check.right) if check.op in ("=", "<", "<=") else None
+    return (check.left, check.op, check.right) if check.op in ("=", "!=", "<", "<=") else None
 
 
 def _order(compared: Iterable[tuple[At, str, At]]) -> Order:
-    """All that follows (Warshall), by numbers of the values: to hash a value takes time."""
-    numbers: dict[At, int] = {}
-    order: dict[tuple[int, int], bool] = {}
+    """All that follows of which value is less."""
+    stated = list[tuple[At, At, float]]()
     for one, op, other in compared:
-        pair = numbers.setdefault(one, len(numbers)), numbers.setdefault(other, len(numbers))
-        order[pair] = order.get(pair, False) or op == "<"
+        if op != "!=":
+            stated.append((one, other, -1.0 if op == "<" else 0.0))
         if op == "=":
-            order.setdefault(pair[::-1], False)
+            stated.append((other, one, 0.0))
+    return {pair: most < 0 for pair, most in closure(stated).items()}
+
+
+def closure(stated: Iterable[tuple[At, At, float]]) -> Differences:
+    """All that follows of how much values are more than others, at most.
+
+    It is worked out by numbers of the values (Warshall): to hash a value takes time.
+    """
+    numbers: dict[At, int] = {}
+    found: dict[tuple[int, int], float] = {}
+    for one, other, most in stated:
+        pair = numbers.setdefault(one, len(numbers)), numbers.setdefault(other, len(numbers))
+        found[pair] = min(most, found.get(pair, math.inf))
     for middle in range(len(numbers)):
-        before = [(pair[0], is_less) for pair, is_less in order.items() if pair[1] == middle]
-        after = [(pair[1], is_less) for pair, is_less in order.items() if pair[0] == middle]
-        for (low, is_less), (high, is_more) in product(before, after):
+        before = [(pair[0], most) for pair, most in found.items() if pair[1] == middle]
+        after = [(pair[1], most) for pair, most in found.items() if pair[0] == middle]
+        for (low, some), (high, more) in product(before, after):
             if low != high:
-                order[low, high] = order.get((low, high), False) or is_less or is_more
+                found[low, high] = min(some + more, found.get((low, high), math.inf))
     values = list(numbers)
-    return {(values[low], values[high]): is_less for (low, high), is_less in order.items()}
+    return {(values[low], values[high]): most for (low, high), most in found.items()}

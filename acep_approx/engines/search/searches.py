@@ -19,8 +19,8 @@ from acep_approx.automaton.paths import At, Path
 from acep_approx.automaton.resolve import Resolved
 from acep_approx.engines.runs.event_columns import EventColumns, Kind
 from acep_approx.engines.runs.programs import COMPARISONS, MAX_TEMPORARIES, Lowering, Operand, Scalars
-from acep_approx.engines.search.bands import SLACK, WIDER, Bands, Differences, Near, Wanted, bands, differences
-from acep_approx.engines.search.implied import closed, is_implied
+from acep_approx.engines.search.bands import SLACK, WIDER, Bands, Near, Wanted, bands, differences
+from acep_approx.engines.search.implied import Differences, closed, is_implied
 from acep_approx.kernels.runs import layout, records, vm
 from acep_approx.kernels.search import end_search as kernel
 from acep_approx.kernels.search import kept as kept_events
@@ -290,7 +290,7 @@ class SearchTables:
             arcs += path.arcs
         self._parts = rows, arcs, depths
         self.searches: kept_events.Search
-        self._known_to = -1  # how many columns there were when these were made
+        self._made_for = -1  # how many columns there were when these were made
 
     # --- conditions -----------------------------------------------------------------------------------------
 
@@ -455,8 +455,8 @@ class SearchTables:
 
     def set_classes(self, classes: Sequence[int]) -> None:
         """Make the tables for event classes (letter masks)."""
-        if self._known_to != len(self.columns.expressions):
-            self._known_to, self.searches = len(self.columns.expressions), self._made()
+        if self._made_for != len(self.columns.expressions):
+            self._made_for, self.searches = len(self.columns.expressions), self._made()
         self.searches = self.searches._replace(
             ends=self._of_classes(classes, [path.letters[-1] for path in self.paths]),
             members=self._of_classes(classes, self._chain_letters),
@@ -472,7 +472,7 @@ class SearchTables:
         chains = [word for begin, many, _ in self._chains.rows
                   for word in (begin, many, -1 if many else next(plain))]  # fmt: skip
         copies = self._copies.array()
-        copies[::2] = self._known(copies[::2])
+        copies[::2] = self._placed(copies[::2])
         copies[1::2] = [address(number) for number in copies[1::2].tolist()]
         return kept_events.Search(
             paths=np.array(rows, np.int64).ravel(),
@@ -483,7 +483,7 @@ class SearchTables:
             guards=self._guards.array(),
             between=self._letters.array(),
             values=np.array([address(number) for number in self._frame.words], np.int64),
-            columns=self._known(self._columns.array()),
+            columns=self._placed(self._columns.array()),
             chains=np.array(chains, np.int64),
             jumps=self._jumps.array(),
             entries=np.array([word for row in self._entries.rows for word in row[:4]], np.int64),
@@ -495,7 +495,7 @@ class SearchTables:
             **self._scores(),
         )
 
-    def _known(self, columns: Ints) -> Ints:
+    def _placed(self, columns: Ints) -> Ints:
         """Columns by their numbers: bins come behind those of values, of which all are known by now."""
         return np.where(columns < 0, len(self.columns.expressions) - 1 - columns, columns)
 

@@ -283,9 +283,10 @@ def begin_depth(by: Searcher, depth: int, level: int) -> int:
 
 @inline
 def last_blamed(blame: Ints, level: int) -> int:
-    """The last depth before one that is to blame for that no event of it passed, or -1; it takes on the others.
+    """Find the last depth that is to blame where no event passed at ``level``; -1: there is none.
 
-    What is to blame for the events of the depths in between, too: without it these could bind newer ones.
+    It takes on the other blame, that of the depths in between as well: if what chose their events changed, they could
+    bind newer ones.
     """
     last, blamed = level - 1, blame[level]
     while last >= 0 and not blamed >> last & 1:
