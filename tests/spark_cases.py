@@ -38,7 +38,7 @@ class SparkCase:
 
     def job(self, shards: int) -> Job:
         """What a worker is told: only of the columns that the query reads."""
-        return self.matcher().job(self.events.schema, shards=shards)[0]
+        return self.matcher().job(self.events.schema, shards=shards)
 
     def shard_of(self, shards: int) -> np.ndarray:
         """The shard of each event; that of Spark is another hash."""

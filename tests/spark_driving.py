@@ -15,8 +15,10 @@ from acep_approx.budget.budget import Budget
 from acep_approx.events.roles import Roles
 from acep_approx.spark.plan import packing
 from acep_approx.spark.streaming.driver import Driver
-from acep_approx.spark.worker.job import Job, Spending
+from acep_approx.spark.worker.job import Job
+from acep_approx.spark.worker.query import QueryProgram
 from acep_approx.spark.worker.shard import Shard
+from acep_approx.spark.worker.spending import Spending
 
 TEXT = "PATTERN SEQ(A a, B b, C c) WHERE [k] AND b.x > a.x AND c.x > b.x + 3 WITHIN 60"
 QUERY = compile_query(TEXT)
@@ -37,10 +39,11 @@ def stream(batches: int, seed: int = 1) -> pa.Table:
     })  # fmt: skip
 
 
-def job_of(events: pa.Table, control: Path, **spending: object) -> Job:
+def job_of(events: pa.Table, control: Path, shards: int = SHARDS, **spending: object) -> Job:
     """The job of a stream within a fifth of the full work."""
     load = Spending(Budget.parse("20%"), control=str(control), full_work=2.0, **spending)  # type: ignore[arg-type]
-    return Job(QUERY, events.schema, Roles("ts", None, "type", None), ("id",), "id", "points", SHARDS, load)
+    program = QueryProgram(QUERY, "id", "points")
+    return Job.of(program, events.schema, Roles("ts", None, "type", None), ("id",), shards, load)
 
 
 def micro_batches(

@@ -133,8 +133,8 @@ class Flow:
     def metrics(self, packed: Packed) -> Any:
         return SimpleNamespace(collect=lambda: packed.of_kind(packing.METRICS))
 
-    def matches(self, packed: Packed) -> Any:
-        return _Table(packed, packing.MATCHES)
+    def table(self, name: str, packed: Packed) -> Any:
+        return _Table(packed, name)
 
     def late(self, packed: Packed) -> Any:
         return _Table(packed, packing.LATE)

@@ -21,8 +21,8 @@ from acep_approx.spark.streaming import driver
 from acep_approx.spark.streaming.driver import LEARNER, Driver
 from acep_approx.spark.streaming.stream import Writer
 from acep_approx.spark.worker import shard
-from acep_approx.spark.worker.job import Spending
 from acep_approx.spark.worker.shard import Shard
+from acep_approx.spark.worker.spending import Spending
 from acep_approx.training.history_graph import HistoryGraph
 from history import files, store
 from tests.spark_schedules import EXACT, LEARNING, SPLIT
@@ -55,8 +55,8 @@ def results_are_written_beside() -> AbstractContextManager[Any]:
     """A micro-batch that is done again does not replace what it wrote."""
     real, numbers = Writer._write, count()
 
-    def write(self: Writer, table: Any, folder: Path, batch: int, rows: int) -> None:
-        real(self, table, folder, f"{batch}-{next(numbers)}", rows)  # type: ignore[arg-type]
+    def write(self: Writer, table: Any, folder: Path, batch: int, has_rows: bool) -> None:
+        real(self, table, folder, f"{batch}-{next(numbers)}", has_rows)  # type: ignore[arg-type]
 
     return patch.object(Writer, "_write", write)
 

@@ -22,10 +22,13 @@ from acep_approx.budget.budget import Budget
 from acep_approx.events.roles import Roles
 from acep_approx.learning import learner
 from acep_approx.shedding import refresher
-from acep_approx.spark.plan.packing import LATE, MATCHES
+from acep_approx.spark.plan.packing import LATE
 from acep_approx.spark.streaming import driver
-from acep_approx.spark.worker import job
-from acep_approx.spark.worker.job import Job, Spending
+from acep_approx.spark.worker import query as of_query
+from acep_approx.spark.worker.job import Job
+from acep_approx.spark.worker.program import MATCHES
+from acep_approx.spark.worker.query import QueryProgram
+from acep_approx.spark.worker.spending import Spending
 from tests.spark_faults import Faults
 from tests.spark_simulation import MOST_ROWS, Simulation, Stream
 
@@ -97,7 +100,8 @@ def made_job(sort: str, seed: int, folder: Path) -> tuple[Job, Stream]:
             learns=learns,
         )
     schema = stream.events.schema
-    return Job(query, schema, Roles("ts", None, "type", None), ("id",), "id", "matches", shards, spending), stream
+    roles = Roles("ts", None, "type", None)
+    return Job.of(QueryProgram(query, "id"), schema, roles, ("id",), shards, spending), stream
 
 
 @contextmanager
@@ -120,7 +124,7 @@ def soon() -> Iterator[None]:
             (learner, "LEAST_ROWS", 3),
             (learner, "FIRST_PIECE", 2),
             (refresher, "EVERY", 1),
-            (job, "WITHIN", 2),
+            (of_query, "WITHIN", 2),
             (driver, "KEPT_VERSIONS", 2),
         ):
             stack.enter_context(patch.object(module, name, value))

@@ -24,6 +24,7 @@ from acep_approx.spark.plan import packing, processor
 from acep_approx.spark.streaming.driver import LEARNER, Driver
 from acep_approx.spark.streaming.stream import CONTROL, Writer
 from acep_approx.spark.worker.job import Job
+from acep_approx.spark.worker.program import MATCHES
 from acep_approx.training import history_graph
 from tests.spark_faults import Faults, Killed, cut, found_as
 from tests.spark_model import Flow, Kept, Packed, Planned, Stream, Task, lines
@@ -97,7 +98,7 @@ class Simulation:
         self.driver = driver = Driver(self.job, self.control)
         self._check_restored(driver)
         folder = self.faults.folder
-        writer = Writer(Flow(self.job), folder / "found", folder / "late", driver)  # type: ignore[arg-type]
+        writer = Writer(Flow(self.job), {MATCHES: folder / "found"}, folder / "late", driver)  # type: ignore[arg-type]
         while self._plan(is_restarted=is_restarted):
             self._micro_batch(writer, driver)
             is_restarted = False

@@ -21,7 +21,9 @@ from acep_approx.events.roles import Roles
 from acep_approx.shedding.load import Load
 from acep_approx.shedding.shedder import Shedder
 from acep_approx.spark.streaming.driver import Driver
-from acep_approx.spark.worker.job import Job, Spending
+from acep_approx.spark.worker.job import Job
+from acep_approx.spark.worker.query import QueryProgram
+from acep_approx.spark.worker.spending import Spending
 from experiments.learning.drifts import swapped
 from tests.cases import FULL
 from tests.spark_driving import micro_batches
@@ -138,7 +140,8 @@ def on_shards(stream: Changing, shards: int, size: int, place: Path) -> Shards:
     shutil.copytree(stream.home, history)
     load = Spending(Budget.parse(BUDGET), str(history), str(control), full_work=stream.full, learns=True)
     roles = Roles("ts", None, "type", None)
-    job = Job(QUERY, stream.events.schema, roles, ("number",), "number", "points", shards, load)
+    program = QueryProgram(QUERY, "number", "points")
+    job = Job.of(program, stream.events.schema, roles, ("number",), shards, load)
     driver, found, rows = Driver(job, control), list[Ints](), list[SimpleNamespace]()
     steps = micro_batches(
         job, stream.events, {}, key="id", size=size, finds=lambda results: found.append(ends(results))

@@ -28,8 +28,10 @@ from acep_approx.live.checkpoint import NAME, Checkpoint, CheckpointFolder
 from acep_approx.rules.durable.notes import digest
 from acep_approx.shedding.load import Load
 from acep_approx.shedding.shedder import Shedder
-from acep_approx.spark.worker.job import Job, Spending
+from acep_approx.spark.worker.job import Job
+from acep_approx.spark.worker.query import QueryProgram
 from acep_approx.spark.worker.shard import Shard
+from acep_approx.spark.worker.spending import Spending
 from history.errors import HistoryError
 from history.tables import read_npz
 from tests.cases import cases
@@ -121,7 +123,8 @@ def of_rules() -> Made:
 def of_shard() -> Made:
     table = stream(EVENTS)
     spending = Spending(Budget.parse("9 steps/event"), policy="oldest")
-    job = Job(compile_query(RUNS), table.schema, Roles("ts", None, "type", None), ("x",), "x", "matches", 1, spending)
+    program = QueryProgram(compile_query(RUNS), "x")
+    job = Job.of(program, table.schema, Roles("ts", None, "type", None), ("x",), 1, spending)
     shard = Shard(job)
     shard.process(table, EVENTS - 50)
 

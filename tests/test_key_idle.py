@@ -235,7 +235,7 @@ def test_sets_drop_keys(seed):
 
 def test_spark_passes_it_on():
     rows = pa.Table.from_pylist(EVENTS)
-    job, _ = PAIR.spark(id="ts", key_idle=5).job(rows.schema)
+    job = PAIR.spark(id="ts", key_idle=5).job(rows.schema)
     shard = Shard(job, 0)
     found = pa.concat_tables([shard.process_sorted(rows).results, shard.finish().results])
     assert found.select(["a", "b"]).to_pylist() == [{"a": 0, "b": 5}, {"a": 12, "b": 13}]

@@ -16,7 +16,7 @@ import pytest
 from acep_approx.budget.budget import Budget
 from acep_approx.shedding.timing import LEAST_SHARE, Overhead
 from acep_approx.spark.streaming.driver import FORECASTS, Driver
-from acep_approx.spark.worker.job import Spending
+from acep_approx.spark.worker.spending import Spending
 from tests.cases import FULL
 from tests.patience import ended
 from tests.spark_driving import job_of, stream

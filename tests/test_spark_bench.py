@@ -14,8 +14,10 @@ from pyspark.sql import Row
 from acep_approx import compile_query
 from acep_approx.events.roles import infer_roles
 from acep_approx.ipc import from_ipc
-from acep_approx.spark.plan.packing import MATCHES, packed
+from acep_approx.spark.plan.packing import packed
 from acep_approx.spark.worker.job import Job
+from acep_approx.spark.worker.program import MATCHES
+from acep_approx.spark.worker.query import QueryProgram
 from acep_approx.spark.worker.shard import Shard
 from tests.cases import FULL
 
@@ -47,7 +49,8 @@ def test_a_step_outside_of_spark_finds_what_a_local_run_finds():
 
     schema = bench.SCHEMA
     query = compile_query(bench.QUERY.replace("500 ms", "20 s"))
-    job = Job(query, schema, infer_roles(schema, time="ts", key="k"), ("id", "type", "k"), "id", "matches", 2)
+    roles = infer_roles(schema, time="ts", key="k")
+    job = Job.of(QueryProgram(query, "id"), schema, roles, ("id", "type", "k"), 2)
     shop = bench.Shop(job)
     parts = shop.run(bench.events(0, 40_000, 1), None)
     assert min(vars(parts).values()) > 0

@@ -36,7 +36,7 @@ from acep_approx.cli.on_spark.words import budget_lines
 from acep_approx.errors import UsageError
 from acep_approx.learning.judging import Verdict
 from acep_approx.spark.streaming.metrics import Totals
-from acep_approx.spark.worker.job import Spending
+from acep_approx.spark.worker.spending import Spending
 from tests.patience import until
 from tests.spark_reports import REPORT, progress
 

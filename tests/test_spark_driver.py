@@ -13,8 +13,10 @@ from acep_approx import HistoryGraph, compile_query
 from acep_approx.budget.budget import Budget
 from acep_approx.shedding.shedder import Shedder
 from acep_approx.spark.streaming.driver import BEGAN, KEPT_VERSIONS, LEARNER, Driver
-from acep_approx.spark.worker.job import Spending
+from acep_approx.spark.worker.job import Part
+from acep_approx.spark.worker.query import QueryProgram
 from acep_approx.spark.worker.shard import Shard
+from acep_approx.spark.worker.spending import Spending
 from history.store import pointed, versions
 from tests.one_reading import learned
 from tests.spark_driving import BATCH, QUERY, SHARDS, job_of, micro_batches, run, stream
@@ -59,7 +61,7 @@ def test_the_bound_holds_for_all_shards_together(control):
 def test_a_budget_of_time_is_granted_once_for_each_micro_batch(control, monkeypatch):
     events = stream(60)  # more than a batch of the local matcher
     load = Spending(Budget.parse("50 ms/batch"), control=str(control), policy="random")
-    job = replace(job_of(events, control), spending=load, shards=1)
+    job = replace(job_of(events, control, shards=1), spending=load)
     granted: list[int] = []
     begin_batch = Shedder.begin_batch
     monkeypatch.setattr(Shedder, "begin_batch", lambda self, n: (granted.append(n), begin_batch(self, n))[1])
@@ -125,7 +127,8 @@ def test_a_learner_of_another_query_is_not_gone_on_with(tmp_path, control, caplo
     job = job_of(events, control, learns=True, history=str(tmp_path / "history"))
     run(job, control, events)
     other = compile_query("PATTERN SEQ(A a, B b) WHERE [k] AND b.x > a.x WITHIN 60")
-    driver = Driver(replace(job, query=other, spending=replace(job.spending, history=str(tmp_path / "none"))), control)
+    spending = replace(job.spending, history=str(tmp_path / "none"))
+    driver = Driver(replace(job, parts=(Part(QueryProgram(other, "id")),), spending=spending), control)
     assert "learned anew" in caplog.text
     assert driver.refresher is not None
     assert driver.refresher.batch == -1

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from random import Random
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -22,6 +23,8 @@ from acep_approx.spark.plan.flow import accounting, matching
 from acep_approx.spark.plan.packing import GROUP, SHARD, gathered, packer, unpacker
 from acep_approx.spark.plan.processor import ShardProcessor
 from acep_approx.spark.worker.job import Job
+from acep_approx.spark.worker.program import MATCHES
+from acep_approx.spark.worker.query import QueryProgram
 from acep_approx.spark.worker.shard import Shard, describe
 from tests.cases import cases
 from tests.spark_cases import END, SparkCase, corpus, numbered, random_cases, rows, waits_for_the_end
@@ -64,7 +67,7 @@ def stand_in(job: Job) -> TwsTester:
 def processed(made: list[Row], found: Counter[str], left_out: int) -> tuple[Counter[str], int]:
     """Add what some rows hold."""
     for row in made:
-        if row.kind == packing.MATCHES:
+        if row.kind == MATCHES:
             found += rows(from_ipc(row.payload))
         elif row.kind == packing.METRICS:
             left_out += row.late + row.malformed
@@ -120,9 +123,18 @@ def test_a_condition_that_no_result_depends_on_names_columns_that_are_there():
 
 # --- one shard ------------------------------------------------------------------------------------------------------
 
-QUERY = compile_query("PATTERN SEQ(A a, B b) WHERE [k] WITHIN 10")
+TEXT = "PATTERN SEQ(A a, B b) WHERE [k] WITHIN 10"
+QUERY = compile_query(TEXT)
 SCHEMA = pa.schema([("ts", pa.int64()), ("k", pa.string()), ("type", pa.string()), ("id", pa.int64())])
-JOB = Job(QUERY, SCHEMA, Roles("ts", None, "type", None), ("id",), "id", "matches", 1)
+
+
+def job_of(text: str, shards: int = 1, bind: Any = "id", output: Any = "matches") -> Job:
+    """The job of a query."""
+    program = QueryProgram(compile_query(text), bind, output)
+    return Job.of(program, SCHEMA, Roles("ts", None, "type", None), ("id",), shards)
+
+
+JOB = job_of(TEXT)
 
 
 def events(*some: tuple[int | None, str | None, str, int]) -> pa.Table:
@@ -195,20 +207,21 @@ def test_the_state_says_what_it_is_and_is_never_pickled():
 @pytest.mark.parametrize(
     ("what", "other"),
     [
-        ("query", {"query": compile_query("PATTERN SEQ(A a, B b) WHERE [k] WITHIN 11")}),
-        ("query", {"query": compile_query("PATTERN SEQ(A a, C c) WHERE [k] WITHIN 10")}),
-        ("partitions by", {"query": compile_query("PATTERN SEQ(A a, B b) WHERE [id] WITHIN 10")}),
-        ("RETURN", {"query": compile_query("PATTERN SEQ(A a, B b) WHERE [k] WITHIN 10 RETURN a.id AS id")}),
-        ("columns", {"schema": SCHEMA.append(pa.field("more", pa.int64()))}),
-        ("events shown as", {"bind": ("id", "type")}),
-        ("shards", {"shards": 2}),
+        ("query", job_of("PATTERN SEQ(A a, B b) WHERE [k] WITHIN 11")),
+        ("query", job_of("PATTERN SEQ(A a, C c) WHERE [k] WITHIN 10")),
+        ("partitions by", job_of("PATTERN SEQ(A a, B b) WHERE [id] WITHIN 10")),
+        ("RETURN", job_of("PATTERN SEQ(A a, B b) WHERE [k] WITHIN 10 RETURN a.id AS id")),
+        ("columns", replace(JOB, schema=SCHEMA.append(pa.field("more", pa.int64())))),
+        ("events shown as", job_of(TEXT, bind=("id", "type"))),
+        ("output", job_of(TEXT, output="points")),
+        ("shards", job_of(TEXT, shards=2)),
     ],
 )
 def test_the_checkpoint_of_another_query_is_refused(what, other):
     shard = Shard(JOB)
     shard.process(events(), 1)
     with pytest.raises(DataError, match=f"ACEP-S012: the checkpoint is of another query or of other events: {what}"):
-        Shard(replace(JOB, **other), state=shard.to_bytes())
+        Shard(other, state=shard.to_bytes())
 
 
 def test_state_of_another_format_or_none_at_all_is_refused(monkeypatch):
@@ -231,7 +244,7 @@ def test_packing_gives_each_shard_its_events_and_unpacking_gives_them_back():
     table = events(*((int(t), f"k{t % 7}", "A", i) for i, t in enumerate(dice.integers(0, 50, 300))))
     shard = dice.integers(0, 4, 300)
     batches = table.append_column(SHARD, pa.array(shard, pa.int32())).to_batches(max_chunksize=37)
-    packed = list(packer(SCHEMA, (5, 0, 9, 2))(iter(batches)))
+    packed = list(packer(SCHEMA, (5, 0, 9, 2), [SHARD])(iter(batches)))
     assert [row[GROUP] for batch in packed for row in batch.to_pylist()] == [5, 0, 9, 2]
     for batch in packed:
         for number, payload in enumerate(batch.column("payload").to_pylist()):
@@ -260,7 +273,7 @@ def test_results_of_many_rows_are_cut_into_several(monkeypatch):
     shard = Shard(JOB)
     shard.process(events(*((t, "x", "AB"[t % 2], t) for t in range(12))), None)
     found = shard.process(events(), 100)
-    payloads = [row["payload"] for row in packing.packed(0, found) if row["kind"] == packing.MATCHES]
+    payloads = [row["payload"] for row in packing.packed(0, found) if row["kind"] == MATCHES]
     assert len(payloads) == -(-found.results.num_rows // 3) > 1
     assert rows(pa.concat_tables(map(from_ipc, payloads))) == rows(found.results)
 

@@ -28,8 +28,10 @@ from acep_approx.rules.durable.notes import digest
 from acep_approx.shedding.load import Load
 from acep_approx.shedding.shedder import Shedder
 from acep_approx.spark.streaming.driver import LEARNER
-from acep_approx.spark.worker.job import Job, Spending
+from acep_approx.spark.worker.job import Job
+from acep_approx.spark.worker.query import QueryProgram
 from acep_approx.spark.worker.shard import SHARD, Shard, describe
+from acep_approx.spark.worker.spending import Spending
 from tests.spark_driving import QUERY, job_of, run
 from tests.spark_driving import stream as keyed_stream
 
@@ -101,7 +103,8 @@ def test_the_state_of_a_matcher(text: str, output: str, budget: str) -> None:
 @pytest.mark.parametrize("spending", [None, Spending(Budget.parse("9 steps/event"), policy="oldest")])
 def test_the_state_of_a_shard(spending: Spending | None) -> None:
     table = stream()
-    job = Job(compile_query(RUNS), table.schema, Roles("ts", None, "type", None), ("x",), "x", "matches", 1, spending)
+    program = QueryProgram(compile_query(RUNS), "x")
+    job = Job.of(program, table.schema, Roles("ts", None, "type", None), ("x",), 1, spending)
     shard = Shard(job)
     shard.process(table, 500)
     whole = shard.to_bytes()
@@ -213,7 +216,7 @@ def restored_store(state: bytes, place: Path) -> None:
 
 def restored_shard(state: bytes, _: Path) -> None:
     schema = stream(12).schema
-    job = Job(compile_query(RUNS), schema, Roles("ts", None, "type", None), ("x",), "x", "matches", 1)
+    job = Job.of(QueryProgram(compile_query(RUNS), "x"), schema, Roles("ts", None, "type", None), ("x",))
     Shard(job, state=state)
 
 

@@ -369,13 +369,13 @@ def test_shards_of_spark(kind):
     rows, options = mixed(kind)
     table = pa.Table.from_pylist(dicts_of(rows))
     matcher = query(kind).spark(id="p", on_malformed="skip", **options)
-    job, _ = matcher.job(table.schema)
+    job = matcher.job(table.schema)
     found = Shard(job).process_sorted(table)
     clean = Shard(job).process_sorted(pa.Table.from_pylist(dicts_of(only_good(rows)), schema=table.schema))
     assert found.results.to_pylist() == clean.results.to_pylist() != []
     assert found.metrics.malformed == found.left_out.num_rows == len(rows) - len(only_good(rows))
     assert set(found.left_out.column("reason").to_pylist()) == {"no time"}
-    refusing, _ = query(kind).spark(id="p", **options).job(table.schema)
+    refusing = query(kind).spark(id="p", **options).job(table.schema)
     with pytest.raises(DataError, match=r"ACEP-D00[56].*") as caught:
         Shard(refusing).process_sorted(table)
     assert "--on-malformed skip" in caught.value.hint

@@ -651,7 +651,8 @@ class Query(TunableQuery):
             ``"refuse"`` (default): an event whose time is too large, has a fraction or is no time is an error.
             ``"skip"``: it is left out and counted, as events without a time always are.
         **revising
-            How events may be late or change, as for ``matcher``: refused, not on Spark yet.
+            ``emit`` and ``changelog``, as for ``matcher``: results of a stream may be put out before they are final.
+            What else ``matcher`` takes of events that are late or change is refused.
 
         Returns
         -------
@@ -669,32 +670,27 @@ class Query(TunableQuery):
         >>> matcher = compile_query("PATTERN SEQ(A a, B b) WHERE [user] WITHIN 5 min").spark(time="ts", id="id")
         >>> # matches = events.transform(matcher)
         """
-        from acep_approx.budget.budget import Budget
-        from acep_approx.events.reading.malformed import MalformedRows
-        from acep_approx.spark.plan.matcher import SparkMatcher
-        from acep_approx.spark.worker.job import Spending
+        from acep_approx.api.on_spark.options import spark_matcher
+        from acep_approx.spark.worker.early import EarlyProgram
+        from acep_approx.spark.worker.query import QueryProgram
 
         refuse_on_spark(revising)
-        spending = None
-        if budget is not None:
-            spending = Spending(
-                Budget.parse(budget),
-                None if history is None else str(Path(history).absolute()),
-                policy=policy,
-                audit=audit,
-                seed=seed,
-                full_work=full_work,
-                learns=learn,
-            )
-        return SparkMatcher(
-            self,
+        program = QueryProgram(self, output=output, key_idle=key_idle)
+        if revising:
+            program = EarlyProgram(self, output=output, key_idle=key_idle, **revising)
+        return spark_matcher(
+            program,
             {"time": time, "key": key, "type": type, "unit": unit},
             id=id,
-            bind=bind if bind is None or isinstance(bind, str | Wide) else tuple(bind),
-            output=output,
+            bind=bind,
             shards=shards,
             watermark=watermark,
-            spending=spending,
-            key_idle=key_idle,
-            skips=MalformedRows(on_malformed).policy == "skip",
+            on_malformed=on_malformed,
+            budget=budget,
+            history=history,
+            learn=learn,
+            policy=policy,
+            audit=audit,
+            seed=seed,
+            full_work=full_work,
         )

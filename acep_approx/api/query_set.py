@@ -7,7 +7,7 @@ from hashlib import sha256
 from itertools import chain, islice
 from pathlib import Path
 from types import NoneType
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
 
 import pyarrow as pa
@@ -47,6 +47,7 @@ from acep_approx.visible import broken_at
 
 if TYPE_CHECKING:
     from acep_approx.api.live_run import LiveRun
+    from acep_approx.spark.plan.matcher import SparkMatcher
 
 ALONE = "run single queries: compile_query(text)"
 REFUSED = Refusals(
@@ -54,7 +55,12 @@ REFUSED = Refusals(
     "a set",
     "QuerySet",
     {
-        "spark": ("Spark", "run it here, with push() or match(); or single queries: compile_query(text).spark()"),
+        "spending on Spark": ("a budget of its own, on Spark,", "give it to the job: desk.spark(budget='20%')"),
+        "stamp on Spark": ("times of the clock (stamp=) on Spark", "give events a time, such as that of their arrival"),
+        **{
+            f"{name} on Spark": (f"{name}= on Spark", "leave it out: there one watermark is that of all events")
+            for name in ("source", "sequence", "idle")
+        },
         **dict.fromkeys(
             REVISING,
             (
@@ -683,9 +689,50 @@ class QuerySet(TunableSet, BudgetedSet, SavedSet, OrderedRun):
         if (levels := self._running.levels) is not None:
             source.use(levels.roles.read_in(levels.columns), is_stamped=self._stamp)
 
-    def spark(self, *_: Any, **__: Any) -> NoReturn:
-        """Refused: sets on Spark come later (``ACEP-U064``)."""
-        REFUSED.refuse("spark")
+    @checked
+    def spark(self, **options: Any) -> SparkMatcher:
+        """A function from Spark DataFrames of events to DataFrames of results, batch and streaming.
+
+        Parameters
+        ----------
+        **options
+            ``id``, ``bind``, ``shards``, ``watermark``, ``on_malformed``, ``budget``, ``history``, ``learn``,
+            ``policy``, ``audit``, ``seed`` and ``full_work``, as for ``Query.spark``. Which columns are time, key and
+            type, the output, ``key_idle``, and how late events may come where no ``watermark`` is given, are those of
+            the set.
+
+        Returns
+        -------
+        SparkMatcher
+            For ``events.transform(...)``. Rows are those of ``Found.table``: with the column ``query``.
+
+        Raises
+        ------
+        UsageError
+            ``ACEP-U064``: the set has a load budget, sources or a clock of its own.
+
+        Notes
+        -----
+        Queries with common keys are matched apart by these. An event goes to the queries of each set of keys; those
+        without a key are dealt out, and each task with some of them gets all events.
+
+        Examples
+        --------
+        >>> from acep_approx import QuerySet
+        >>> desk = QuerySet(time="ts")
+        >>> up = desk.add("PATTERN SEQ(Stock a, Stock b) WHERE [symbol] AND b.p > a.p WITHIN 5", id="up")
+        >>> matcher = desk.spark(id="n")
+        >>> # results = events.transform(matcher)
+        """
+        from acep_approx.api.on_spark.options import spark_matcher
+        from acep_approx.api.on_spark.queries import SetProgram
+
+        for name in ("spending", "source", "sequence", "idle", "stamp"):
+            if self._made_with.get(name):
+                REFUSED.refuse(f"{name} on Spark")
+        late = self._made_with["reorder"] or self._made_with["watermark"]
+        roles = {name: self._running.wanted[name] for name in ("time", "key", "type", "unit")}
+        return spark_matcher(SetProgram.of(self._running), roles, **{"watermark": late} | options)
 
     @never_raises
     def _repr_html_(self) -> str:

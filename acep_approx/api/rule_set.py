@@ -9,7 +9,7 @@ from dataclasses import replace
 from numbers import Integral
 from os import PathLike
 from pathlib import Path
-from typing import Any, NoReturn, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import pyarrow as pa
 
@@ -40,6 +40,9 @@ from acep_approx.run.order import Order
 from acep_approx.run.run import OrderedRun, parts_of
 from acep_approx.training.history_graph import HistoryGraph
 
+if TYPE_CHECKING:
+    from acep_approx.spark.plan.matcher import SparkMatcher
+
 OnBatch = Callable[[int], None]
 Function = Callable[[RuleCall], Any]
 """What CALL calls."""
@@ -48,7 +51,6 @@ REFUSED = Refusals(
     "rules",
     "RuleSet",
     {
-        "spark": ("Spark", "run them here, with push() or run()"),
         **dict.fromkeys(
             ("revise", "reorder", "retract", "early"),
             ("a stream whose events change ({name}=)", "wait for late events with watermark='5 s'"),
@@ -638,9 +640,57 @@ class RuleSet(TunableRules):
         """
         return self.run(events, budget=budget, **options)
 
-    def spark(self, *_: Any, **__: Any) -> NoReturn:
-        """Refused: rules on Spark come later (``ACEP-U064``)."""
-        REFUSED.refuse("spark")
+    @checked
+    def spark(
+        self,
+        *,
+        store: Mapping[str, Any] | None = None,
+        time: str | None = None,
+        key: str | None = None,
+        type: str | None = None,  # noqa: A002  (the word of the query language)
+        unit: str | None = None,
+        shed: str | None = None,
+        **options: Any,
+    ) -> SparkMatcher:
+        """A function from Spark DataFrames of events to DataFrames of the matches of all rules, batch and streaming.
+
+        Parameters
+        ----------
+        store : mapping of str to table, frame, file or list of dicts, optional
+            The rows that tables begin with. Each worker gets all of them.
+        time, key, type, unit, shed
+            As for ``start``.
+        **options
+            ``id``, ``bind``, ``shards``, ``watermark``, ``on_malformed``, ``budget``, ``history``, ``learn``,
+            ``policy``, ``audit``, ``seed`` and ``full_work``, as for ``Query.spark``.
+
+        Returns
+        -------
+        SparkMatcher
+            For ``events.transform(...)``: rows have the column ``rule``, then those that any rule returns. What is
+            written to tables, and calls, are other tables of the job: ``matcher.flow(events).table("changes of
+            status")``, ``spark.start(..., changes=folder, calls=folder)``.
+
+        Notes
+        -----
+        Rules whose patterns have a common key, and that name the rows of their tables by it, are matched apart by that
+        key: each row lies where its events are. All others run in one task, and the log says why.
+
+        Examples
+        --------
+        >>> rules = compile_rules('''
+        ... TABLE seen (id text, n int DEFAULT 0, KEY (id))
+        ... RULE count ON PATTERN Login a WITHIN 1 DO UPDATE seen SET n = old.n + 1 AT (a.user) END
+        ... ''')
+        >>> matcher = rules.spark(time="ts", id="n")
+        >>> # matches = events.transform(matcher)
+        """
+        from acep_approx.api.on_spark.options import spark_matcher
+        from acep_approx.api.on_spark.rules import RulesProgram
+
+        rows = {name: self._rows_of(name, given) for name, given in (store or {}).items()}
+        program = RulesProgram(self._program, rows, shed=shed, spends=options.get("budget") is not None)
+        return spark_matcher(program, {"time": time, "key": key, "type": type, "unit": unit}, **options)
 
     @never_raises
     def _repr_html_(self) -> str:

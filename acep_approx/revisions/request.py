@@ -137,6 +137,10 @@ class Revisions(Lateness):
         return {name: value for name, value in asdict(self).items() if name != "called"}
 
 
+ON_SPARK = ("emit", "changelog")
+"""What jobs on Spark can do of it, beside a watermark for all events."""
+
+
 def refuse_on_spark(given: Mapping[str, object]) -> None:
     """Refuse what only runs here can do yet.
 
@@ -145,7 +149,7 @@ def refuse_on_spark(given: Mapping[str, object]) -> None:
     UsageError
         ``ACEP-U055``; ``ACEP-U053``: there is no such argument.
     """
-    for name in given:
+    for name in given.keys() - {*ON_SPARK}:
         if name not in REVISING:
             raise UsageError(f"there is no argument {name!r}", code="ACEP-U053", hint="see help(Query.spark)")
         raise _apart(

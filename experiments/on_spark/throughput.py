@@ -28,6 +28,7 @@ from acep_approx.ipc import from_ipc
 from acep_approx.spark import observed
 from acep_approx.spark.plan import packing
 from acep_approx.spark.plan.packing import GROUP, SHARD, Batches, packer, unpacker
+from acep_approx.spark.worker.program import MATCHES
 from acep_approx.spark.worker.shard import Shard
 from experiments.on_spark.plans import CORES, Done, Place, drained, rates, spread, steady
 from experiments.report import Column, Report
@@ -130,7 +131,7 @@ class PassThrough(StatefulProcessor):
             payloads = kept
         nothing = dict.fromkeys(packing.NUMBERS)
         for payload in payloads:
-            yield Row(shard=key[0], kind=packing.MATCHES, payload=payload, **nothing)
+            yield Row(shard=key[0], kind=MATCHES, payload=payload, **nothing)
 
     def close(self) -> None:
         """Nothing is open."""
@@ -149,13 +150,15 @@ def streaming(flow: Flow, plan: str) -> DataFrame:
     processor = PassThrough(keeps=plan == KEPT)
     packed = by_shard.transformWithState(processor, packing.PACKED, "append", "eventTime")
     schema = flow.job.schema
-    found = packed.filter(F.col("kind") == packing.MATCHES)
+    found = packed.filter(F.col("kind") == MATCHES)
     return found.mapInArrow(unpacker(schema), from_arrow_schema(schema))
 
 
 def batch_seconds(flow: Flow, plan: str) -> float:
     """How long the plan takes on all events at once."""
-    passed = flow._sorted().mapInArrow(identity, from_arrow_schema(flow.job.schema)) if plan != MATCHER else None
+    passed = None
+    if plan != MATCHER:
+        passed = flow._sorted(flow.job.parts[0]).mapInArrow(identity, from_arrow_schema(flow.job.schema))
     begun = time.perf_counter()
     (flow.matches() if passed is None else passed).write.format("noop").mode("overwrite").save()
     return time.perf_counter() - begun
@@ -185,7 +188,8 @@ class Shop:
     def __init__(self, job: Job) -> None:
         self.job = job
         self.states: dict[int, bytes] = {}
-        self.local = Matcher(job.query.plan, output=job.output, bind=job.bind)
+        assert job.query is not None, "it is of one query"
+        self.local = Matcher(job.query.plan, bind="id")
         engine: Any = self.local.bind(job.plain, job.roles).engine
         self.in_kernel = 0.0
         engine.update = self._timed(engine.update)
@@ -206,7 +210,7 @@ class Shop:
         shard = pa.array(table.column("k").to_numpy() % CORES, pa.int32())
         carried = table.select(self.job.schema.names).append_column(SHARD, shard).to_batches(max_chunksize=100_000)
         clock.lap()
-        rows = pa.Table.from_batches(list(packer(self.job.schema, range(CORES))(iter(carried))))
+        rows = pa.Table.from_batches(list(packer(self.job.schema, range(CORES), [SHARD])(iter(carried))))
         parts.arrow += clock.lap()
         for number in range(CORES):
             of_shard = rows.filter(pa.array(rows.column(GROUP).to_numpy() == number))
@@ -220,7 +224,7 @@ class Shop:
             self.states[number] = one.to_bytes()
             parts.state += clock.lap()
             made = pa.RecordBatch.from_pylist(list(packing.packed(number, processed)), schema=packing.SCHEMA)
-            found = made.filter(pa.array([kind == packing.MATCHES for kind in made.column("kind").to_pylist()]))
+            found = made.filter(pa.array([kind == MATCHES for kind in made.column("kind").to_pylist()]))
             list(unpacker(self.job.results)(iter([found])))
             parts.arrow += clock.lap()
         self.in_kernel = 0.0

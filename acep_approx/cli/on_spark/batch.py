@@ -48,6 +48,11 @@ class OnSpark:
     options: dict[str, Any]
     quiet: bool
 
+    @property
+    def thing(self) -> str:
+        """What one result is called."""
+        return ResultKind.__members__[self.options.get("output", "matches").upper().replace("COUNTS", "COUNT")].thing
+
     @cached_property
     def matcher(self) -> SparkMatcher:
         """What finds the matches."""

@@ -19,7 +19,6 @@ from acep_approx.cli.on_spark.words import live, say_budget, say_read
 from acep_approx.cli.options.spark import StreamOptions
 from acep_approx.cli.terminal import amount, say
 from acep_approx.errors import UsageError
-from acep_approx.matching.outputs.kinds import POINTS
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
@@ -133,8 +132,7 @@ def run_stream(asked: OnSpark, places: Places, options: StreamOptions, metrics_p
     if not asked.quiet:
         numbers = told.totals
         say_read(numbers, asked.query, clock.perf_counter() - begun)
-        thing = "point" if asked.matcher.output == POINTS else "match"
-        say(f"{amount(numbers.counts['matches'], thing)} written to {places.to}")
+        say(f"{amount(numbers.counts['matches'], asked.thing)} written to {places.to}")
         if places.late is not None and numbers.counts["late"] + numbers.counts["malformed"]:
             say(f"events that were left out: {places.late}")
         if asked.matcher.spending is not None:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from acep_approx.api import Query
     from acep_approx.learning.judging import Verdict
     from acep_approx.spark.streaming.metrics import Progress, Totals
-    from acep_approx.spark.worker.job import Spending
+    from acep_approx.spark.worker.spending import Spending
 
 EVERY = 15.0
 """Seconds without a line, at most, where there is no terminal."""

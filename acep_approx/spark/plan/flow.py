@@ -1,4 +1,4 @@
-"""A query on one DataFrame: the plans that Spark runs, for batch and for streams.
+"""A program on one DataFrame: the plans that Spark runs, for batch and for streams.
 
 In a batch a partition of Spark holds some keys, sorted by time, and is matched as it streams through.
 """
@@ -7,29 +7,33 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial, reduce
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.types import StructType
 
 from acep_approx.errors import UsageError
+from acep_approx.planning.durations import Duration
 from acep_approx.spark.plan import packing
 from acep_approx.spark.plan.columns import column, places, quoted, rising
 from acep_approx.spark.plan.packing import GROUP, SHARD, Batches, gathered, packed, packer, spread, unpacker
-from acep_approx.spark.worker.job import Job
+from acep_approx.spark.worker.job import Job, Part
+from acep_approx.spark.worker.program import MATCHES
 from acep_approx.spark.worker.shard import Processed, Shard
 
 
-def matching(job: Job) -> Callable[[Batches], Batches]:
-    """For ``mapInArrow`` over sorted partitions: events in, results out. Memory does not grow with the partition.
+def matching(job: Job, table: str = MATCHES) -> Callable[[Batches], Batches]:
+    """For ``mapInArrow`` over sorted partitions: events in, rows of a table out. Memory does not grow with events.
 
     Events come with the columns of the job, whatever their names.
     """
 
     def match(batches: Batches) -> Batches:
         for processed in _processed(job, batches):
-            yield from processed.results.to_batches()
+            yield from processed.tables[table].to_batches()
 
     return match
 
@@ -64,23 +68,20 @@ TO_MICROSECONDS = {"s": 10**6, "ms": 10**3, "us": 1, None: 10**3}
 
 @dataclass(frozen=True)
 class Flow:
-    """Events on their way through a query.
+    """Events on their way through a program.
 
     Parameters
     ----------
     job : Job
     events : DataFrame
         Batch or streaming, in any order.
-    keys : tuple of str
-        Columns by which events may be matched apart; none: all must be matched together.
     watermark : str, optional
         How late events may come, where the stream has no watermark of its own.
     """
 
     job: Job
     events: DataFrame
-    keys: tuple[str, ...]
-    watermark: str | None = None
+    watermark: Duration | None = None
 
     def outputs(self) -> DataFrame:
         """Everything that comes of the events, packed: columns as ``packing.PACKED`` says.
@@ -91,7 +92,7 @@ class Flow:
         Complexity: one shuffle by key; batch: and a sort within each partition.
         """
         if not self.events.isStreaming:
-            return self._sorted().mapInArrow(accounting(self.job), packing.PACKED)
+            return self._of_parts(accounting, packing.PACKED)
         from acep_approx.spark.plan.processor import ShardProcessor
 
         groups = spread(self.events.sparkSession, self.job.shards)
@@ -100,18 +101,26 @@ class Flow:
 
     def packed_by_shard(self, groups: Sequence[int]) -> DataFrame:
         """The events of a stream, one row for those of a shard, for which a number of ``spread`` stands."""
-        schema = self.job.schema
-        number = F.pmod(F.xxhash64(*self._key_columns()), F.lit(self.job.shards)) if self.keys else F.lit(0)
-        carried = self._in_time().select(*map(column, schema.names), number.cast("int"))
-        return carried.toDF(*places(schema), SHARD).mapInArrow(packer(schema, groups), packing.GROUPED)
+        schema, numbers, first = self.job.schema, list[Column](), 0
+        for part in self.job.parts:
+            apart = F.pmod(F.xxhash64(*self._key_columns(part)), F.lit(part.shards)) if part.keys else F.lit(0)
+            numbers.append((F.lit(first) + apart).cast("int"))
+            first += part.shards
+        shards = [f"{SHARD}{number}" for number in range(len(numbers))]
+        carried = self._in_time().select(*map(column, schema.names), *numbers).toDF(*places(schema), *shards)
+        return carried.mapInArrow(packer(schema, groups, shards), packing.GROUPED)
 
     def matches(self, packed: DataFrame | None = None) -> DataFrame:
         """The matches, of all events or among some ``outputs``."""
-        schema = from_arrow_schema(self.job.results, prefer_timestamp_ntz=False)
+        return self.table(MATCHES, packed)
+
+    def table(self, name: str, packed: DataFrame | None = None) -> DataFrame:
+        """One of the tables of the program, such as ``"changes of status"``; see ``Job.tables``."""
+        columns = self.job.tables[name]
+        schema = from_arrow_schema(columns, prefer_timestamp_ntz=False)
         if packed is None and not self.events.isStreaming:
-            return self._sorted().mapInArrow(matching(self.job), schema)
-        found = self._of_kind(packing.MATCHES, packed)
-        return found.mapInArrow(unpacker(self.job.results), schema)
+            return self._of_parts(partial(matching, table=name), schema)
+        return self._of_kind(name, packed).mapInArrow(unpacker(columns), schema)
 
     def late(self, packed: DataFrame | None = None) -> DataFrame:
         """The events that were left out, with a ``reason``: late beyond the watermark, or without a time.
@@ -131,18 +140,25 @@ class Flow:
 
     # --- plans ----------------------------------------------------------------------------------------------
 
-    def _sorted(self) -> DataFrame:
+    def _of_parts(
+        self, ran: Callable[[Job], Callable[[Batches], Batches]], schema: StructType | str
+    ) -> DataFrame:
+        """Batch: what comes of all parts of the job, each over events of its own."""
+        found = [self._sorted(job.parts[0]).mapInArrow(ran(job), schema) for job in self.job.apart()]
+        return reduce(DataFrame.unionAll, found)
+
+    def _sorted(self, part: Part) -> DataFrame:
         """Batch: whole keys in each partition, and their events in order."""
         carried = self.events.select(*map(column, self.job.schema.names))
-        number = (self.job.shards,) if self.job.shards else ()
-        apart = carried.repartition(*number, *self._key_columns()) if self.keys else carried.repartition(1)
+        number = (part.shards,) if part.shards else ()
+        apart = carried.repartition(*number, *self._key_columns(part)) if part.keys else carried.repartition(1)
         return apart.sortWithinPartitions(*rising(self.job.order)).toDF(*places(self.job.schema))
 
-    def _key_columns(self) -> list[Column]:
+    def _key_columns(self, part: Part) -> list[Column]:
         """Columns of the key; of floating point numbers the two zeros are one."""
         types = dict(self.events.dtypes)
         found = []
-        for name in self.keys:
+        for name in part.keys:
             key, type_ = column(name), types[name]
             if type_ in ("float", "double"):
                 key += 0.0
@@ -164,9 +180,9 @@ class Flow:
             )
         kind = dict(self.events.dtypes)[time]
         if kind == "timestamp":
-            return self.events.withWatermark(quoted(time), self.watermark)
+            return self.events.withWatermark(quoted(time), str(self.watermark))
         stamp = F.timestamp_micros(_microseconds(column(time), kind, self.job.roles.unit))
-        return self.events.withColumn(STAMP, stamp).withWatermark(STAMP, self.watermark)
+        return self.events.withColumn(STAMP, stamp).withWatermark(STAMP, str(self.watermark))
 
 
 def _microseconds(time: Column, kind: str, unit: str | None) -> Column:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from acep_approx.arrays import Ints
 from acep_approx.ipc import read_ipc, to_ipc
 from acep_approx.spark.worker.shard import Processed, ShardMetrics
 
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 SHARD = "_acep_shard"
-"""The column that says which shard an event belongs to."""
+"""What columns are called that say which shard an event belongs to, with the number of the part behind."""
 GROUP = "shard_group"
 """The column that Spark groups by: it stands for a shard, see ``spread``."""
 GROUPED = f"{GROUP} bigint, payload binary"
@@ -32,7 +33,8 @@ ROWS_AT_ONCE = 1 << 17
 one row: Spark takes no value of 2 GB."""
 Batches = Iterator[pa.RecordBatch]
 
-MATCHES, LATE, METRICS = "matches", "late", "metrics"
+LATE, METRICS = "late", "metrics"
+"""Kinds of rows beside those of the tables of a program, which have their names."""
 _TYPES = {
     "int": (pa.int64(), "bigint"),
     "float": (pa.float64(), "double"),
@@ -66,29 +68,40 @@ def spread(spark: SparkSession, shards: int) -> tuple[int, ...]:
     return tuple(groups.tolist())
 
 
-def packer(schema: pa.Schema, groups: Sequence[int]) -> Callable[[Batches], Batches]:
-    """For ``mapInArrow``: columns of ``schema``, whatever their names, and ``SHARD`` in, rows of ``GROUPED`` out.
+def packer(schema: pa.Schema, groups: Sequence[int], shards: Sequence[str]) -> Callable[[Batches], Batches]:
+    """For ``mapInArrow``: columns of ``schema``, whatever their names, and ``shards`` in, rows of ``GROUPED`` out.
 
-    ``groups`` are those of ``spread``.
+    Parameters
+    ----------
+    schema : pyarrow.Schema
+    groups : sequence of int
+        Those of ``spread``.
+    shards : sequence of str
+        Columns each of which names a shard that gets the event.
 
-    Complexity: O(events + rows · shards).
+    Complexity: O(events · columns of shards + rows · shards).
     """
     group_of = np.array(groups, np.int64)
 
     def pack(batches: Batches) -> Batches:
         for table in gathered(batches):
-            shard = table.column(SHARD).combine_chunks().to_numpy()
-            order = np.argsort(shard, kind="stable")
-            events = table.drop_columns([SHARD]).rename_columns(schema.names).cast(schema)
-            events = events.take(pa.array(order)).combine_chunks()
-            numbers, starts = np.unique(shard[order], return_index=True)
-            ends = np.append(starts[1:], len(shard)).tolist()
-            rows = [to_ipc(events.slice(a, b - a)) for a, b in zip(starts.tolist(), ends, strict=True)]
-            yield pa.RecordBatch.from_arrays(
-                [pa.array(group_of[numbers]), pa.array(rows, pa.binary())], names=[GROUP, "payload"]
-            )
+            events = table.drop_columns([*shards]).rename_columns(schema.names).cast(schema)
+            for name in shards:
+                yield from _by_shard(events, table.column(name).combine_chunks().to_numpy(), group_of)
 
     return pack
+
+
+def _by_shard(events: pa.Table, shard: Ints, group_of: Ints) -> Batches:
+    """One row for the events of each shard."""
+    order = np.argsort(shard, kind="stable")
+    events = events.take(pa.array(order)).combine_chunks()
+    numbers, starts = np.unique(shard[order], return_index=True)
+    ends = np.append(starts[1:], len(shard)).tolist()
+    rows = [to_ipc(events.slice(a, b - a)) for a, b in zip(starts.tolist(), ends, strict=True)]
+    yield pa.RecordBatch.from_arrays(
+        [pa.array(group_of[numbers]), pa.array(rows, pa.binary())], names=[GROUP, "payload"]
+    )
 
 
 def unpacker(schema: pa.Schema) -> Callable[[Batches], Batches]:
@@ -119,7 +132,7 @@ def gathered(batches: Batches, rows: int = ROWS_AT_ONCE) -> Iterator[pa.Table]:
 def packed(number: int, processed: Processed) -> Iterator[dict[str, Any]]:
     """The rows of what a shard has processed: of results and of events left out only where there are any."""
     nothing = dict.fromkeys(NUMBERS)
-    for kind, table in ((MATCHES, processed.results), (LATE, processed.left_out)):
+    for kind, table in (*processed.tables.items(), (LATE, processed.left_out)):
         for first in range(0, table.num_rows, ROWS_AT_ONCE):
             yield {"shard": number, "kind": kind, "payload": to_ipc(table.slice(first, ROWS_AT_ONCE)), **nothing}
     metrics = {**vars(processed.metrics), "shed": list(processed.metrics.shed)}

@@ -24,8 +24,10 @@ from acep_approx.planning.planner import plan
 from acep_approx.query.parser import parse
 from acep_approx.spark.plan.columns import arrow_schema, quoted
 from acep_approx.spark.plan.matcher import SparkMatcher
-from acep_approx.spark.worker.job import Job, Spending
+from acep_approx.spark.worker.job import Job
+from acep_approx.spark.worker.query import QueryProgram
 from acep_approx.spark.worker.shard import Shard
+from acep_approx.spark.worker.spending import Spending
 
 if TYPE_CHECKING:
     from pyspark.sql import Row, SparkSession
@@ -134,12 +136,12 @@ def _job(text: str, schema: StructType, values: dict[str, str | None]) -> Job:
     if history is not None and budget is None:
         raise _wrong("there is a history and no budget")
     matcher = SparkMatcher(
-        CompiledQuery(plan(parse(text))),
+        QueryProgram(CompiledQuery(plan(parse(text)))),
         {name: values[name] for name in ("time", "key", "type", "unit")},
         id=values["id"],
         spending=Spending(Budget.parse(budget), history) if budget is not None else None,
     )
-    return matcher.job(arrow_schema(schema))[0]
+    return matcher.job(arrow_schema(schema))
 
 
 def _wrong(message: str) -> UsageError:

@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from pyspark.sql import Row
 
     from acep_approx.learning.judging import Verdict
-    from acep_approx.spark.worker.job import Job, Spending
+    from acep_approx.spark.worker.job import Job
+    from acep_approx.spark.worker.spending import Spending
 
 log = logging.getLogger("acep_approx.spark")
 BEGAN = "began.json"
@@ -77,14 +78,14 @@ class Driver:
     _warned: bool = field(init=False, default=False)
 
     def __post_init__(self) -> None:
-        spending = self.job.spending
-        if spending is None or not spending.learns or self.job.query.plan.registers is None:
+        spending, query = self.job.spending, self.job.query
+        if spending is None or query is None or not spending.learns or not self.job.sheds:
             return
         version, began = self._began_with(), None
         if version is not None:
-            began = HistoryGraph.load(self._history, self.job.query, version=version)
+            began = HistoryGraph.load(self._history, query, version=version)
         load = spending.load(spending.budget, began)
-        self.refresher = Refresher(self.job.query, self.job.plain, self.job.roles, load)
+        self.refresher = Refresher(query, self.job.plain, self.job.roles, load)
         saved = self.control / LEARNER
         if saved.exists():
             try:
@@ -100,7 +101,7 @@ class Driver:
     def process(self, metrics: Sequence[Row], batch: int) -> None:
         """Learn from the metrics of a micro-batch."""
         spending, refresher = self.job.spending, self.refresher
-        if spending is None or self.job.query.plan.registers is None:
+        if spending is None or not self.job.sheds:
             return
         if spending.budget.needs_clock:
             self._last = Taken.of(metrics, batch, self.job.shards, spending.cores)
@@ -169,9 +170,13 @@ class Driver:
 
     @property
     def _history(self) -> Path:
-        assert self.job.spending is not None
-        assert self.job.spending.history is not None
-        return Path(self.job.spending.history)
+        assert self._spending.history is not None
+        return Path(self._spending.history)
+
+    @property
+    def _spending(self) -> Spending:
+        assert self.job.spending is not None, "there is a budget"
+        return self.job.spending
 
     def _began_with(self) -> int | None:
         """The version of the history that the job began with, also after a restart; None: nothing was known."""
@@ -184,7 +189,8 @@ class Driver:
             if version is None or (type(version) is int and version > 0):
                 return version
             log.warning("%s cannot be read: the job is taken to have begun with the version that holds now", place)
-        known = self.job.history()
+        assert self.job.query is not None, "it learns of one"
+        known = self._spending.newest(self.job.query)
         version = known.version_ if known is not None else None
         replace_file(place, json.dumps(version).encode())
         return version

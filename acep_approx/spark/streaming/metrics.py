@@ -36,8 +36,8 @@ if TYPE_CHECKING:
 NAME = "acep"
 """Name of the observation, where there is one."""
 COUNTS = (
-    "events", "relevant", "matches", "points", "late", "malformed", "without_key", "steps", "bound", "live", "waiting",
-    "audited", "kept",
+    "events", "relevant", "matches", "others", "points", "late", "malformed", "without_key", "steps", "bound", "live",
+    "waiting", "audited", "kept",
 )  # fmt: skip
 RECENT = 512
 """Micro-batches whose audit counts for the estimate of recall."""
@@ -100,8 +100,8 @@ class Progress:
         Rows that came in, and how many a second were done.
     events, relevant : int
         Events matched, and those of them that the query is about. They may have come in before.
-    matches, points : int
-        Matches found, and match points.
+    matches, others, points : int
+        Rows of results, rows of other tables (changes and calls of rules), and match points.
     late, malformed, without_key : int
         Events left out, by reason.
     waiting, live : int
@@ -134,6 +134,7 @@ class Progress:
     events: int
     relevant: int
     matches: int
+    others: int
     points: int
     late: int
     malformed: int

@@ -7,18 +7,19 @@ folders of its own name, which a second call replaces.
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from acep_approx.errors import UsageError
 from acep_approx.spark.streaming.driver import Driver
 from acep_approx.spark.streaming.metrics import Listener, Progress, observed
+from acep_approx.spark.worker.program import CALLS, CHANGES, MATCHES
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, Row
     from pyspark.sql.streaming.query import StreamingQuery
 
     from acep_approx.spark.plan.flow import Flow
@@ -35,6 +36,8 @@ def start(
     to: str | Path,
     checkpoint: str | Path,
     late: str | Path | None = None,
+    changes: str | Path | None = None,
+    calls: str | Path | None = None,
     trigger: str | None = None,
     until_done: bool = False,
     on_progress: Callable[[Progress], object] | None = None,
@@ -52,6 +55,10 @@ def start(
         Where Spark keeps the state: after a stop, or a crash, the same call goes on from there.
     late : path, optional
         Folder for the events that were left out, each with a ``reason``; default: they are only counted.
+    changes : path, optional
+        Of rules: folder with a folder for each table, of what was written to it; default: nothing is kept of that.
+    calls : path, optional
+        Of rules: folder for their calls.
     trigger : str, optional
         How often, such as "10 seconds"; default: as fast as it goes.
     until_done : bool, default False
@@ -67,7 +74,8 @@ def start(
     Raises
     ------
     AcepError
-        As ``SparkMatcher`` has it; ``ACEP-S007``: the events are no stream.
+        As ``SparkMatcher`` has it; ``ACEP-S007``: the events are no stream; ``ACEP-S075``: the program has no such
+        tables.
     """
     if not events.isStreaming:
         raise UsageError(
@@ -76,11 +84,12 @@ def start(
             hint="read them with spark.readStream, or match them at once with events.transform(matcher)",
         )
     # Spark may have been started in another folder
-    place, state, aside = Path(to).absolute(), Path(checkpoint).absolute(), Path(late).absolute() if late else None
+    state, aside = Path(checkpoint).absolute(), Path(late).absolute() if late else None
     control = state / CONTROL
     control.mkdir(parents=True, exist_ok=True)
     flow = _controlled(matcher, control).flow(events)
-    writer = Writer(flow, place, aside, Driver(flow.job, control))
+    places = places_of(flow.job.tables, to, changes, calls)
+    writer = Writer(flow, places, aside, Driver(flow.job, control))
     stream = observed(flow.outputs()).writeStream.foreachBatch(writer)
     stream = stream.option("checkpointLocation", str(state)).outputMode("append")
     if until_done:
@@ -95,6 +104,31 @@ def start(
     writer.query = running = stream.start()
     sink.query.set_result(running.name or running.id)
     return running
+
+
+def places_of(
+    tables: Mapping[str, Any], to: str | Path, changes: str | Path | None, calls: str | Path | None
+) -> dict[str, Path]:
+    """The folders of the tables of a program, by name.
+
+    Raises
+    ------
+    UsageError
+        ``ACEP-S075``: the program has no such tables.
+    """
+    found = {MATCHES: Path(to).absolute()}
+    asked = {"changes": (changes, CHANGES), "calls": (calls, CALLS)}
+    for name, (folder, beginning) in asked.items():
+        mine = [table for table in tables if table.startswith(beginning)]
+        if folder is not None and not mine:
+            raise UsageError(
+                f"{name}= is about rules, and here is none that could have {name}",
+                code="ACEP-S075",
+                hint="leave it out",
+            )
+        if folder is not None:
+            found |= {table: Path(folder).absolute() / table.removeprefix(beginning) for table in mine}
+    return found
 
 
 @dataclass
@@ -118,8 +152,8 @@ class Writer:
     Parameters
     ----------
     flow : Flow
-    to : Path
-        Folder of the matches.
+    places : dict of str to Path
+        Folders of the tables of the program, by name; of others nothing is kept.
     late : Path or None
         Folder of the events left out.
     driver : Driver
@@ -127,7 +161,7 @@ class Writer:
     """
 
     flow: Flow
-    to: Path
+    places: dict[str, Path]
     late: Path | None
     driver: Driver
     is_first: bool = field(default=True, init=False)
@@ -139,10 +173,11 @@ class Writer:
         packed.persist()
         try:
             metrics = self.flow.metrics(packed).collect()
-            self._write(self.flow.matches(packed), self.to, batch, sum(row.matches for row in metrics))
+            there = self._there(packed, metrics)
+            for name, place in self.places.items():
+                self._write(self.flow.table(name, packed), place, batch, name in there)
             if self.late is not None:
-                left_out = sum(row.late + row.malformed for row in metrics)
-                self._write(self.flow.late(packed), self.late, batch, left_out)
+                self._write(self.flow.late(packed), self.late, batch, any(row.late or row.malformed for row in metrics))
         finally:
             packed.unpersist()
         self.is_first = False
@@ -157,9 +192,15 @@ class Writer:
         if progress is not None and progress.batch == batch:
             self.driver.measured(batch, progress.rows, progress.seconds)
 
-    def _write(self, table: DataFrame, folder: Path, batch: int, rows: int) -> None:
+    def _there(self, packed: DataFrame, metrics: Sequence[Row]) -> set[str]:
+        """The tables of the program that have rows."""
+        if any(row.others for row in metrics):
+            return {row.kind for row in packed.select("kind").distinct().collect()}
+        return {MATCHES} if any(row.matches for row in metrics) else set()
+
+    def _write(self, table: DataFrame, folder: Path, batch: int, has_rows: bool) -> None:
         place = folder / f"batch={batch}"
-        if rows:
+        if has_rows:
             table.write.mode("overwrite").parquet(str(place))
         elif self.is_first:  # what a crash may have left
             shutil.rmtree(place, ignore_errors=True)

@@ -1,10 +1,11 @@
-"""What a worker is told about the query that it runs: everything that is known before the first event comes."""
+"""What a worker is told of the program that it runs: everything that is known before the first event comes."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import pyarrow as pa
 
@@ -12,110 +13,111 @@ from acep_approx.budget.budget import Budget
 from acep_approx.events.columns import plain_schema
 from acep_approx.events.roles import Roles
 from acep_approx.events.time import tick_unit
-from acep_approx.learning.online import WITHIN, Observer, ShardLearning, learner_file
-from acep_approx.learning.training_sample import Shares
-from acep_approx.matching.execution import Execution
-from acep_approx.matching.outputs.bind import Wide
-from acep_approx.matching.outputs.kinds import OutputName
-from acep_approx.planning.durations import Duration
-from acep_approx.shedding.load import Load
-from acep_approx.shedding.shedder import Shedder
-from acep_approx.shedding.splitting import Split, shard_budget
+from acep_approx.shedding.splitting import Split
 from acep_approx.shedding.timing import Overhead
-from acep_approx.training.history_graph import newest
-from history.store import is_history
+from acep_approx.spark.worker.program import MATCHES, Program, Setting
+from acep_approx.spark.worker.spending import Spending
 
 if TYPE_CHECKING:
     from acep_approx.planning.compiled import CompiledQuery
-    from acep_approx.training.history_graph import HistoryGraph
 
 
 @dataclass(frozen=True)
-class Spending:
-    """A load budget of a whole job, and how it is spent.
+class Part:
+    """A program whose events are matched apart by some keys, in shards of its own.
 
-    Parameters
+    Attributes
     ----------
-    budget : Budget
-        Of all shards together.
-    history : str, optional
-        Directory of the history; every micro-batch takes the newest version.
-    control : str, optional
-        Directory of what the driver tells the workers: how the budget is split, and how closely they are to look;
-        default: evenly by events.
-    cores : int, default 1
-        How many shards are matched at the same time.
-    policy, audit, seed, full_work
-        As for ``Query.match_within``.
-    learns : bool, default False
-        Whether the driver refreshes the history by what the shards see. There may be none to begin with.
+    program : Program
+    keys : tuple of str
+        Columns; none: all events are matched together, in one shard.
+    shards : int
+        0: as many as Spark finds good, in a batch.
     """
 
-    budget: Budget
-    history: str | None = None
-    control: str | None = None
-    cores: int = 1
-    policy: str | None = None
-    audit: float = 0.05
-    seed: int = 0
-    full_work: float | None = None
-    learns: bool = False
-
-    def load(self, budget: Budget, history: HistoryGraph | None, shard: int = 0) -> Load:
-        """The load of a part of the job that has this budget; ``shard`` moves the seed."""
-        return Load(
-            budget, history, policy=self.policy, audit=self.audit, seed=self.seed + shard, full_work=self.full_work
-        )
-
-    def newest(self, query: CompiledQuery) -> HistoryGraph | None:
-        """The newest version of the history."""
-        if self.history is None or (self.learns and not is_history(self.history)):
-            return None
-        return newest(self.history, query)
-
-    def known_work(self, query: CompiledQuery) -> float | None:
-        """Run-steps per event of the exact run, where they are known."""
-        return self.load(self.budget, self.newest(query)).steps_per_event
+    program: Program
+    keys: tuple[str, ...] = ()
+    shards: int = 1
 
 
 @dataclass(frozen=True)
 class Job:
-    """One query on events of one schema.
+    """A program on events of one schema.
 
     Parameters
     ----------
-    query : CompiledQuery
+    parts : tuple of Part
+        Events go to each of them. Shards are numbered through all parts.
     schema : pyarrow.Schema
         Of the columns that are carried through Spark, in their order there.
     roles : Roles
     order : tuple of str
         Columns that order events, the time first.
-    bind : str, tuple of str, Wide or None
-        What stands for a bound event; see ``Execution``.
-    output : {"matches", "points", "counts"}
-    shards : int
     spending : Spending, optional
         Default: no budget, every match is found.
-    key_idle : str or int, optional
-        See ``Execution``.
     skips : bool
         Whether events whose time cannot be used are left out, as those without one always are.
     """
 
-    query: CompiledQuery
+    parts: tuple[Part, ...]
     schema: pa.Schema
     roles: Roles
     order: tuple[str, ...]
-    bind: str | tuple[str, ...] | Wide | None
-    output: OutputName
-    shards: int
     spending: Spending | None = None
-    key_idle: Duration | None = None
     skips: bool = False
 
-    def history(self) -> HistoryGraph | None:
-        """The newest version of the history."""
-        return self.spending.newest(self.query) if self.spending is not None else None
+    @classmethod
+    def of(
+        cls,
+        program: Program,
+        schema: pa.Schema,
+        roles: Roles,
+        order: tuple[str, ...],
+        shards: int = 1,
+        spending: Spending | None = None,
+    ) -> Self:
+        """A job of one part."""
+        return cls((Part(program, (), shards),), schema, roles, order, spending)
+
+    @property
+    def shards(self) -> int:
+        """How many there are; 0: as many as Spark finds good."""
+        return sum(part.shards for part in self.parts)
+
+    def program_of(self, shard: int) -> Program:
+        """What a shard runs."""
+        before = 0
+        for part in self.parts:
+            before += part.shards
+            if shard < before:
+                return part.program
+        return self.parts[-1].program  # of a batch, whose shards nobody counts
+
+    def apart(self) -> Iterator[Job]:
+        """A job for each part."""
+        for part in self.parts:
+            yield replace(self, parts=(part,))
+
+    def plan_words(self) -> Iterator[str]:
+        """What to say of how it is split: where events cannot be matched apart, and why."""
+        together = [part.program for part in self.parts if not part.keys]
+        if together and len(self.parts) == 1:
+            yield f"all events are matched in one task: {together[0].why_together}"
+        elif len(self.parts) > 1:
+            for part in self.parts:
+                apart = f"matched apart by {', '.join(part.keys)}" if part.keys else "matched in one task"
+                why = "" if part.keys else f": {part.program.why_together}"
+                yield f"{part.program.words}: {apart}{why}"
+
+    @property
+    def query(self) -> CompiledQuery | None:
+        """The query of which the driver learns; None where it learns of none."""
+        return self.parts[0].program.learns_of if len(self.parts) == 1 else None
+
+    @property
+    def sheds(self) -> bool:
+        """Whether there is anything to shed inside a budget."""
+        return any(part.program.sheds for part in self.parts)
 
     def weight(self, shard: int, events: int, batch: int | None = None) -> float:
         """By what the part of a shard of the budget is multiplied, with so many events to match in a micro-batch."""
@@ -124,46 +126,19 @@ class Job:
         return Split.load(self.spending.control, self.shards).weight(shard, events, batch)
 
     def granted(self, shard: int, rows: int, matched: int) -> Budget:
-        """The budget less what a micro-batch takes beside its matchers, for so many rows of one shard."""
+        """The budget less what a micro-batch takes beside its matchers, for so many rows of one shard.
+
+        Of run-steps per event each part has its share, as it gets each event.
+        """
         assert self.spending is not None
         budget, control = self.spending.budget, self.spending.control
+        if budget.unit == "steps/event" and len(self.parts) > 1:
+            budget = replace(budget, amount=budget.amount / len(self.parts))
         if control is None or not budget.needs_clock:
             return budget
         known = Overhead.load(control)
         times = known.times_of(shard, max(self.shards, 1))
         return known.granted(budget, round(rows * times), round(matched * times))
-
-    def matcher(
-        self,
-        shard: int = 0,
-        weight: float = 1.0,
-        state: bytes | None = None,
-        granted: Budget | None = None,
-        events: int = 0,
-        batch: int | None = None,
-    ) -> Execution:
-        """The matcher of a shard, ready for its next ``events`` of a micro-batch; see ``Shard``.
-
-        ``granted`` is the budget of the job where it is less.
-        """
-        spending, plan, shards = self.spending, self.query.plan, max(self.shards, 1)
-        shedding: Shedder | None = None
-        if spending is not None and plan.registers is not None:
-            observer: Observer | None = None
-            if spending.learns:
-                control = spending.control
-                shares = Shares.load(control) if control else None
-                observer = Observer(shares, shards)
-                if control is not None and events >= WITHIN:
-                    observer = ShardLearning(learner_file(control), batch, shares, shards)
-            mine = shard_budget(granted or spending.budget, weight, shards, spending.cores)
-            # the audited cells of shards are chosen apart
-            shedding = Shedder(plan, spending.load(mine, self.history(), shard), observer, may_search=True)
-        if state is not None:
-            return Execution.from_state(plan, state, shedding=shedding)
-        made = Execution(plan, output=self.output, bind=self.bind, key_idle=self.key_idle, shedding=shedding)
-        made.bind(self.plain, self.roles)
-        return made
 
     @property
     def ticks_per_millisecond(self) -> int:
@@ -181,17 +156,27 @@ class Job:
         return plain_schema(self.schema, "the events")
 
     @cached_property
-    def results(self) -> pa.Schema:
-        """The schema of the results.
+    def tables(self) -> dict[str, pa.Schema]:
+        """The schemas of the tables that come of it.
 
         Raises
         ------
         DataError, QueryError
             A column is missing or has the wrong type.
         """
-        matcher = Execution(self.query.plan, output=self.output, bind=self.bind)
-        return plain_schema(matcher.bind(self.plain, self.roles).nothing().schema, "the matches")
+        found = self.parts[0].program.tables(self.plain, self.roles)
+        return {name: plain_schema(schema, "the matches") for name, schema in found.items()}
+
+    @property
+    def setting(self) -> Setting:
+        """What a program is told of the job."""
+        return Setting(self.plain, self.roles, self.order, self.tables, self.shards, self.spending)
+
+    @property
+    def results(self) -> pa.Schema:
+        """The schema of the results."""
+        return self.tables[MATCHES]
 
     def __getstate__(self) -> dict[str, Any]:
         """Without what is worked out when it is asked for."""
-        return {name: value for name, value in vars(self).items() if name not in ("plain", "results")}
+        return {name: value for name, value in vars(self).items() if name not in ("plain", "tables")}

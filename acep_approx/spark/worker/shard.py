@@ -6,8 +6,9 @@ This is the step that Spark calls for every micro-batch, and it knows nothing of
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -17,23 +18,18 @@ import pyarrow.compute as pc
 from acep_approx.archive import FORMAT, Differences, Kind, Scope
 from acep_approx.engines.runs.worth import REASONS
 from acep_approx.errors import DataError
-from acep_approx.events.columns import encode_text, missing_column, to_arrow
+from acep_approx.events.columns import missing_column, to_arrow
 from acep_approx.events.reading.formats.readings import one_batch
 from acep_approx.events.source import open_source
-from acep_approx.events.stream import EventBatch, check_order
-from acep_approx.events.time import tick_unit
+from acep_approx.events.stream import EventBatch
 from acep_approx.ipc import to_ipc
-from acep_approx.matching.execution import Execution
-from acep_approx.matching.outputs.bind import Wide
-from acep_approx.matching.state import meaning
 from acep_approx.ranges import COUNT
 from acep_approx.run.left_out import LATE
 from acep_approx.run.order import Order, Wait, joined
 from acep_approx.run.watermarks import NEVER, Watermarks
-from acep_approx.shedding.shedder import Shedder
+from acep_approx.spark.worker.counters import between
 from acep_approx.spark.worker.job import Job
-
-Numbers = dict[str, Any]
+from acep_approx.spark.worker.program import MATCHES, Named, Turn, Work
 
 
 @dataclass(frozen=True)
@@ -41,7 +37,8 @@ class ShardMetrics:
     """What happened in a shard during one micro-batch.
 
     ``events`` matched, of them ``relevant`` to a letter and ``without_key``; ``late`` and ``malformed`` (no time) ones
-    left out; ``waiting`` for the watermark. ``matches`` are rows put out, ``points`` match points inside a budget.
+    left out; ``waiting`` for the watermark. ``matches`` are rows put out as results, ``others`` in other tables;
+    ``points`` match points inside a budget.
     ``steps`` run-steps of the ``bound`` that was granted; ``live`` runs; ``shed`` runs by reason, in the order of
     ``engines.runs.worth.REASONS``; ``price`` from which on runs are kept, ``weight`` of the
     shard in the budget; ``audited`` match points of the protected cohort and
@@ -52,6 +49,7 @@ class ShardMetrics:
     events: int = 0
     relevant: int = 0
     matches: int = 0
+    others: int = 0
     points: int = 0
     late: int = 0
     malformed: int = 0
@@ -71,43 +69,6 @@ class ShardMetrics:
     granted: float = 0.0
 
 
-def _counters(matcher: Execution) -> Numbers:
-    """Where the counters of a matcher stand: two readings tell what happened in between, see ``_between``."""
-    progress, shedder = matcher.progress, matcher.shedding
-    found = {name: getattr(progress, name) for name in ("events", "relevant", "without_key", "steps", "live")}
-    if not isinstance(shedder, Shedder):
-        return found
-    sample, arena, budget = shedder.audited(), shedder.arena, shedder.load.budget
-    is_timed = budget.unit == "ms/batch"
-    return found | {
-        "shed": arena.counts.sum(axis=0),
-        "on_passes": arena.on_passes + shedder.beside.steps,
-        "bound": shedder.granted + shedder.beside.quota,
-        "left": max(arena.left, 0.0) if is_timed else 0.0,  # of a batch, after which it is gone
-        "points": len(shedder.metrics.points),
-        "audited": int(sample.points.sum()) if sample else 0,
-        "kept": int(sample.found.sum()) if sample else 0,
-        "price": arena.price,
-        "version": shedder.version,
-        "spent": shedder.seconds,
-        "granted": budget.amount / 1e3 if is_timed else 0.0,
-    }
-
-
-def _between(before: Numbers, now: Numbers) -> Numbers:
-    """What happened between two readings, as ``ShardMetrics`` has it."""
-    found = now | {name: now[name] - before[name] for name in _GROWING if name in now}
-    if "shed" not in now:
-        return found
-    found["steps"] += round(found.pop("on_passes"))  # over runs, and on the cohort beside them
-    left = found.pop("left")
-    found["bound"] = found["steps"] + round(left) if left or before["left"] else round(found["bound"])
-    return found | {"shed": tuple(found["shed"].tolist())}
-
-
-_GROWING = (
-    "events", "relevant", "without_key", "steps", "on_passes", "bound", "points", "audited", "kept", "shed", "spent",
-)  # fmt: skip
 NO_TIME = "no time"
 
 
@@ -144,14 +105,19 @@ SHARD = Kind("shard", _damaged, _other_format, _of_another)
 class Processed:
     """What came of some events.
 
-    ``results``; the events that were ``left_out``, with a column ``reason``; the ``metrics``; and the training
+    ``tables`` by name; the events that were ``left_out``, with a column ``reason``; the ``metrics``; and the training
     ``sample`` for a learner, if there is one.
     """
 
-    results: pa.Table
+    tables: dict[str, pa.Table]
     left_out: pa.Table
     metrics: ShardMetrics
     sample: bytes = b""
+
+    @property
+    def results(self) -> pa.Table:
+        """The results of the program."""
+        return self.tables[MATCHES]
 
 
 @dataclass
@@ -170,7 +136,7 @@ class Shard:
     Raises
     ------
     DataError
-        State of another query, or of another version.
+        State of another program, or of another version.
     """
 
     job: Job
@@ -179,12 +145,13 @@ class Shard:
     batch: int | None = None
     order: Order = field(init=False)
     weight: float = field(init=False, default=1.0)
-    _matcher: Execution | None = field(init=False, default=None)
+    _work: Work | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
+        self.program = self.job.program_of(self.number)
         self.order = Order(Wait(Watermarks(None), ties=self.job.order))
         if self.state is not None:
-            scope = SHARD.unpack(self.state, of=_identity(self.job))
+            scope = SHARD.unpack(self.state, of=self._identity)
             with SHARD.reading():
                 self.state = scope.arrays["matcher"].tobytes()
                 self.hold(scope.table("waiting").cast(self.job.schema))
@@ -204,12 +171,11 @@ class Shard:
         """
         begun = time.perf_counter()
         due = [] if watermark is None else list(self.order.close(watermark))
+        if self.program.orders:
+            batch, malformed = self._read(events)
+            return self._match(begun, [batch] if len(batch) else [], malformed)
         came, malformed = self.hold(events)
-        late = self.order.left_out.take()
-        if len(late):
-            columns = late.select(self.job.schema.names).append_column(self.job.left_out[-1], late.column(0))
-            malformed = pa.concat_tables([columns.cast(malformed.schema), malformed])
-        return self._match(begun, due, malformed, came)
+        return self._match(begun, due, self._with_late(self.order.left_out.take(), malformed), came)
 
     def process_sorted(self, events: pa.Table) -> Processed:
         """Match events that come in order, and later than all before."""
@@ -232,7 +198,7 @@ class Shard:
     def waits_until(self) -> int | None:
         """The watermark, as a tick, with which there is something to do though no event comes; None: never."""
         first = self.order.waiting.first
-        known = [tick for tick in (None if first is None else first + 1, self.matcher.waits_until) if tick is not None]
+        known = [tick for tick in (None if first is None else first + 1, self.work.waits_until) if tick is not None]
         return min(known, default=None)
 
     def to_bytes(self) -> bytes:
@@ -240,22 +206,27 @@ class Shard:
         waiting, floor = self.order.waiting, self.order.floor
         scope = Scope(
             {
-                "of": _identity(self.job),
-                "events": self.matcher.progress.events,
+                "of": self._identity,
+                "events": self.work.arrived,
                 "waiting": len(waiting),
                 "watermark": floor if floor > NEVER else None,
             }
         )
-        scope.put("matcher", self.matcher.state_bytes())
+        scope.put("matcher", self.work.state_bytes())
         held = pa.Table.from_batches([part.data for part in waiting.parts], self.job.schema)
         scope.put("waiting", to_ipc(held, "lz4"))
         return SHARD.pack(scope)
 
     @property
-    def matcher(self) -> Execution:
-        """The matcher as it is now."""
-        assert self._matcher is not None, "process events first"
-        return self._matcher
+    def _identity(self) -> dict[str, str]:
+        columns = ", ".join(f"{field.name} {field.type}" for field in self.job.schema)
+        return {**self.program.identity, "columns": columns, "shards": str(self.job.shards)}
+
+    @property
+    def work(self) -> Work:
+        """The program at work, as it is now."""
+        assert self._work is not None, "process events first"
+        return self._work
 
     # --- steps ----------------------------------------------------------------------------------------------
 
@@ -281,6 +252,13 @@ class Shard:
         malformed = pa.concat_tables(others)
         reasons = pa.array([NO_TIME] * len(malformed), pa.string())
         return EventBatch(self.order.arrived, rows.ticks, data), malformed.append_column(self.job.left_out[-1], reasons)
+
+    def _with_late(self, late: pa.Table, malformed: pa.Table) -> pa.Table:
+        """The events that were left out: those that came late, each with the reason in its first column, and others."""
+        if not len(late):
+            return malformed
+        columns = late.select(self.job.schema.names).append_column(self.job.left_out[-1], late.column(0))
+        return pa.concat_tables([columns.cast(malformed.schema), malformed])
 
     def _as_planned(self, events: pa.Table) -> pa.Table:
         schema = self.job.schema
@@ -308,63 +286,48 @@ class Shard:
         at_end: bool = False,
     ) -> Processed:
         events = sum(map(len, parts))
-        if self._matcher is None:  # only now is it known how much there is to do
-            self._matcher = self._began(events, came + events)
-        matcher = self._matcher
-        before = _counters(matcher)
-        tables = [self.job.results.empty_table()]
-        if events:
-            tables += self._run(matcher, joined(parts))
-        if self.order.floor > NEVER:
-            tables.append(matcher.pass_time(self.order.floor))
-        if at_end:
-            tables.append(matcher.finish())
-        results = pa.concat_tables([table.cast(self.job.results) for table in tables if table.num_rows] or tables[:1])
+        if self._work is None:  # only now is it known how much there is to do
+            self._work = self._began(events, came + events)
+        work = self._work
+        before = work.counters()
+        run = work.run(joined(parts)) if events else ()
+        passed = work.pass_time(self.order.floor) if self.order.floor > NEVER else ()
+        steps = chain(passed, run) if self.program.orders else chain(run, passed)
+        tables = self._gathered(chain(steps, work.finish() if at_end else ()))
         late = self.order.left_out.counts.pop(LATE, 0)
+        if self.program.orders:
+            late = len(rejected := work.rejected())
+            left_out = self._with_late(rejected, left_out)
         metrics = ShardMetrics(
-            **_between(before, _counters(matcher)),
-            matches=len(results),
+            **between(before, work.counters()),
+            matches=len(tables[MATCHES]),
+            others=sum(len(table) for name, table in tables.items() if name != MATCHES),
             late=late,
             malformed=len(left_out) - late,
-            waiting=len(self.order.waiting),
+            waiting=len(self.order.waiting) + work.held,
             weight=self.weight,
             seconds=time.perf_counter() - begun,
         )
-        shedder = matcher.shedding
-        return Processed(results, left_out, metrics, shedder.training_sample() if isinstance(shedder, Shedder) else b"")
+        return Processed(tables, left_out, metrics, work.sample())
 
-    def _began(self, events: int, rows: int) -> Execution:
-        """The matcher, for so many events of a micro-batch in which so many rows come in or go on."""
-        job = self.job
-        self.weight = job.weight(self.number, events, self.batch)
-        granted = job.granted(self.number, rows, events) if job.spending is not None else None
+    def _gathered(self, found: Iterable[Named]) -> dict[str, pa.Table]:
+        """All tables of the program, each with its rows in the order in which they came."""
+        parts: dict[str, list[pa.Table]] = {name: [] for name in self.job.tables}
+        for name, table in found:
+            if table.num_rows:
+                parts[name].append(table.cast(self.job.tables[name]))
+        return {
+            name: pa.concat_tables(some) if some else self.job.tables[name].empty_table()
+            for name, some in parts.items()
+        }
+
+    def _began(self, events: int, rows: int) -> Work:
+        """The program at work, for so many events of a micro-batch in which so many rows come in or go on."""
+        self.weight = self.job.weight(self.number, events, self.batch)
+        budget = self.job.granted(self.number, rows, events) if self.job.spending is not None else None
         state, self.state = self.state, None
-        return job.matcher(self.number, self.weight, state, granted, events, self.batch)
-
-    @staticmethod
-    def _run(matcher: Execution, events: EventBatch) -> Iterator[pa.Table]:
-        """Run a micro-batch as one batch: a budget of time is granted for each."""
-        assert matcher.pipeline is not None
-        names, roles = matcher.columns, matcher.pipeline.roles
-        columns = [encode_text(events.data.column(name)) for name in names]
-        data = pa.RecordBatch.from_arrays(columns, names=[*names])
-        batch = EventBatch(matcher.arrived, events.ticks, data)
-        check_order(batch, tick_unit(events.data.schema.field(roles.time).type, roles.unit))
-        return matcher.run(batch)
-
-
-def _identity(job: Job) -> dict[str, str]:
-    same = meaning(job.query.plan)
-    shown = str(job.bind) if isinstance(job.bind, str | Wide) else ", ".join(job.bind or ()) or "RETURN"
-    return {
-        "query": f"{same.pop('fingerprint')} within {same.pop('window')}",
-        **same,
-        "columns": ", ".join(f"{field.name} {field.type}" for field in job.schema),
-        "events shown as": shown,
-        "output": job.output,
-        "shards": str(job.shards),
-        "key_idle": str(job.key_idle),
-    }
+        turn = Turn(self.number, self.weight, budget, events, self.batch)
+        return self.program.begin(self.job.setting, turn, state)
 
 
 def describe(state: bytes) -> dict[str, Any]:

@@ -1,0 +1,1 @@
+"""What users match on Spark: its options; sets of queries and rules in a shard."""

@@ -1,0 +1,229 @@
+"""A set of queries on Spark: which of them may be matched apart by which keys, and the set at work in a shard."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any, Self
+
+import pyarrow as pa
+
+from acep_approx.api.budgeted_set import check_budget, new_purse
+from acep_approx.api.on_spark.options import spending_in
+from acep_approx.api.query_texts import SavedTexts
+from acep_approx.errors import DataError
+from acep_approx.events.columns import encode_text
+from acep_approx.events.stream import EventBatch
+from acep_approx.matching.outputs.bind import Bind, Wide, as_plain
+from acep_approx.shedding.purse import Purse
+from acep_approx.spark.worker.counters import counters_of
+from acep_approx.spark.worker.program import MATCHES, Named, Needs, Numbers, Program, Setting, Turn, Work
+from acep_approx.subscriptions.apart import Group, groups_of
+from acep_approx.subscriptions.results import in_types_of
+from acep_approx.subscriptions.state import SET, pack, restored
+
+if TYPE_CHECKING:
+    from acep_approx.events.roles import Roles
+    from acep_approx.spark.worker.spending import Spending
+    from acep_approx.subscriptions.running import Running
+
+
+@dataclass(frozen=True)
+class SetProgram(Program):
+    """A set of queries, or some of one.
+
+    Parameters
+    ----------
+    state : bytes
+        Of the queries, before any event; see ``subscriptions.state``.
+    columns : pyarrow.Schema, optional
+        Of the results of the whole set, once the columns of the events are known.
+    """
+
+    state: bytes
+    columns: pa.Schema | None = None
+
+    @classmethod
+    def of(cls, running: Running) -> Self:
+        """The queries of a set, before any event."""
+        fresh = running.fresh()
+        fresh.load, fresh.new_load = None, None
+        return cls(_packed(fresh))
+
+    @cached_property
+    def running(self) -> Running:
+        """The queries, before any event."""
+        return _opened(self.state)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without what is made of the state when it is asked for."""
+        return {"state": self.state, "columns": self.columns}
+
+    def _begun(self, schema: pa.Schema, roles: Roles) -> Running:
+        """The same once the columns of the events are known."""
+        running = self.running.fresh()
+        running.wanted |= {name: getattr(roles, name) for name in ("time", "key", "type", "unit")}
+        running.begin(schema)
+        return running
+
+    @property
+    def identity(self) -> dict[str, str]:
+        """What must be the same for a checkpoint to be taken up again."""
+        return {"queries": sha256(self.state).hexdigest()[:16]}
+
+    def decided(self, id: str | None, bind: Bind, schema: pa.Schema, roles: Roles) -> Self:  # noqa: A002
+        """Take what was asked for, else the id, else what the queries read of an event."""
+        running = self._begun(schema, roles)
+        shown = replace(bind, id=id) if isinstance(bind, Wide) else bind or id or running.columns
+        running = self.running.fresh()
+        running.graph.bind = shown
+        made = type(self).of(running)
+        found = made._begun(schema, roles).found(iter(()))
+        return replace(made, columns=found.table().schema)
+
+    def needs(self, schema: pa.Schema, roles: Roles) -> Needs:
+        """What it asks of events of these columns; keys only where all of its queries can be matched apart by them."""
+        groups = self._groups(roles)
+        return Needs(self._begun(schema, roles).columns, groups[0].keys if len(groups) == 1 else ())
+
+    def _groups(self, roles: Roles) -> list[Group]:
+        return groups_of(self.running.graph, roles)
+
+    def tables(self, schema: pa.Schema, roles: Roles) -> dict[str, pa.Schema]:  # noqa: ARG002  (they are known)
+        """The one table that comes of it."""
+        assert self.columns is not None, "the columns of the events are known"
+        return {MATCHES: self.columns}
+
+    def divided(self, schema: pa.Schema, roles: Roles, shards: int) -> Sequence[SetProgram]:  # noqa: ARG002
+        """Queries that can be matched apart by the same keys together; those without keys by themselves.
+
+        The latter are dealt out, so that each shard has some of them and gets all events.
+        """
+        groups = self._groups(roles)
+        found = [group.ids for group in groups if group.keys]
+        found += [some for group in groups if not group.keys for some in group.dealt(shards)]
+        return [self] if len(found) == 1 else [self._of(ids) for ids in found]
+
+    def _of(self, ids: Iterable[str]) -> SetProgram:
+        """Only some of its queries."""
+        running, kept = self.running.fresh(), set(ids)
+        for one in [one for one in running.graph.ids if one not in kept]:
+            if one in running.graph.ids:  # it may have gone with another one
+                running.remove(one, cascade=True)
+        return replace(type(self).of(running), columns=self.columns)
+
+    def check(self, spending: Spending) -> None:
+        """Refuse a budget that cannot be spent on these queries."""
+        new_load = new_purse(spending_in(spending, Turn(), 1))
+        assert new_load is not None, "there is a budget"
+        check_budget(self.running.fresh(new_load))
+
+    def begin(self, setting: Setting, turn: Turn, state: bytes | None = None) -> SetWork:
+        """Begin in a shard, or go on from a state."""
+        assert self.columns is not None, "the columns of the events are known"
+        new_load = None if setting.spending is None else new_purse(spending_in(setting.spending, turn, setting.shards))
+        if state is not None:
+            running = _opened(state, new_load)
+        else:
+            running = self.running.fresh(new_load)
+            running.wanted |= {name: getattr(setting.roles, name) for name in ("time", "key", "type", "unit")}
+        running.begin(setting.schema)
+        return SetWork(running, self.columns)
+
+    @property
+    def words(self) -> str:
+        """How many queries these are, and which."""
+        ids = [*self.running.graph.ids]
+        shown = ", ".join(ids[:3]) + (", ..." if len(ids) > 3 else "")
+        return f"{len(ids):,} queries ({shown})" if len(ids) > 1 else f"the query {shown}"
+
+    @property
+    def why_together(self) -> str:
+        """Why its events are matched in one task, where it has no keys."""
+        return "no column is a key of all of its queries, as [user] is"
+
+
+def _packed(running: Running) -> bytes:
+    return pack(running, {"bind": as_plain(running.graph.bind)})
+
+
+def _opened(state: bytes, new_load: Callable[[], Purse] | None = None) -> Running:
+    """The queries of a state, ready for the next event.
+
+    Raises
+    ------
+    DataError
+        ``ACEP-D044``: one of the two is inside a load budget, the other is not.
+    """
+    saved = SET.unpack(state)
+    with SET.reading():
+        if ("load" in saved.head) == (new_load is None):
+            was = "is inside a load budget" if new_load is None else "is not inside a load budget"
+            raise DataError(
+                f"the state of these queries {was}, and the run that goes on from it is otherwise",
+                code="ACEP-D044",
+                hint="go on in the same way, or start anew with another checkpoint",
+            )
+        return restored(saved, SavedTexts(), new_load)
+
+
+class SetWork(Work):
+    """A set of queries at work in a shard.
+
+    Parameters
+    ----------
+    running : Running
+    columns : pyarrow.Schema
+        Of the results of the whole set.
+    """
+
+    def __init__(self, running: Running, columns: pa.Schema) -> None:
+        self.running, self._columns = running, columns
+
+    @property
+    def arrived(self) -> int:
+        """How many events there were so far."""
+        return self.running.arrived
+
+    def run(self, events: EventBatch) -> Iterator[Named]:
+        """Run the events of a micro-batch."""
+        names = self.running.columns
+        data = pa.RecordBatch.from_arrays([encode_text(events.data.column(name)) for name in names], names=[*names])
+        yield from self._shown(self.running.run(EventBatch(self.running.arrived, events.ticks, data)))
+
+    def pass_time(self, tick: int) -> Iterator[Named]:
+        """No event before ``tick`` comes any more."""
+        yield from self._shown(self.running.pass_time(tick))
+
+    def finish(self) -> Iterator[Named]:
+        """The stream has ended."""
+        yield from self._shown(self.running.finish())
+
+    def _shown(self, results: Iterator[Any]) -> Iterator[Named]:
+        found = self.running.found(results)
+        if found.rows:
+            yield MATCHES, in_types_of(self._columns, found.table())
+
+    @property
+    def waits_until(self) -> int | None:
+        """The tick that time must pass for a match that waits."""
+        levels = self.running.levels
+        members = () if levels is None else {*levels.members.values()}
+        waiting = (member.pipeline.waits_until for member in members)
+        return min((tick for tick in waiting if tick is not None), default=None)
+
+    def state_bytes(self) -> bytes:
+        """All that is needed to go on elsewhere."""
+        return _packed(self.running)
+
+    def counters(self) -> Numbers:
+        """Where its counters stand; which events matter to some query is not counted."""
+        events, purse = self.running.order.passed, self.running.load
+        found: Numbers = {"events": events, "relevant": events, "without_key": 0, "steps": 0, "live": 0}
+        if not isinstance(purse, Purse):
+            return found
+        piece = purse.piece()
+        found |= {"steps": piece.work, "live": piece.live}
+        return found | counters_of(purse.accounts, purse.load.budget) | {"on_passes": 0}

@@ -1,0 +1,218 @@
+"""What the shards of a job run: a program (a query, a set of queries, rules), and one at work in a shard.
+
+A program is immutable and goes to the workers with the job; ``query.py`` and ``early.py`` have those of one query,
+``api.on_spark`` those of sets and of rules. A shard asks a ``Work`` only for what stands here.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
+
+import pyarrow as pa
+
+from acep_approx.events.stream import EventBatch
+from acep_approx.matching.outputs.bind import Bind
+
+if TYPE_CHECKING:
+    from acep_approx.budget.budget import Budget
+    from acep_approx.events.roles import Roles
+    from acep_approx.planning.compiled import CompiledQuery
+    from acep_approx.spark.worker.spending import Spending
+
+Numbers = dict[str, Any]
+"""Counters, by the names of ``ShardMetrics``."""
+Named = tuple[str, pa.Table]
+"""Rows of one of the tables of a program."""
+MATCHES, CALLS = "matches", "calls"
+"""The table that every program has: its results; the table of the calls that rules make."""
+CHANGES = "changes of "
+"""What the tables are called that have the changes of the tables of rules, with their names behind."""
+
+
+class Needs(NamedTuple):
+    """What a program asks of events.
+
+    Attributes
+    ----------
+    columns : tuple of str
+        That workers must have.
+    keys : tuple of str
+        By which events may be matched apart; none: they must be matched together.
+    """
+
+    columns: tuple[str, ...]
+    keys: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What a program is told of the job that it is a part of.
+
+    Attributes
+    ----------
+    schema : pyarrow.Schema
+        Of the events, whatever the encoding.
+    roles : Roles
+    order : tuple of str
+        Columns that order events, the time first.
+    tables : dict of str to pyarrow.Schema
+        What comes of the job.
+    shards : int
+        Of all parts; 0: as many as Spark finds good.
+    spending : Spending or None
+    """
+
+    schema: pa.Schema
+    roles: Roles
+    order: tuple[str, ...]
+    tables: dict[str, pa.Schema]
+    shards: int
+    spending: Spending | None
+
+
+@dataclass(frozen=True)
+class Turn:
+    """A micro-batch of a shard, before it is run.
+
+    Attributes
+    ----------
+    shard : int
+        Its number.
+    weight : float
+        By what its part of the budget is multiplied.
+    budget : Budget or None
+        Of the whole job, less what a micro-batch takes beside its matchers.
+    events : int
+        That will be matched.
+    batch : int or None
+        Number of the micro-batch, where it is known.
+    """
+
+    shard: int = 0
+    weight: float = 1.0
+    budget: Budget | None = None
+    events: int = 0
+    batch: int | None = None
+
+
+class Work(ABC):
+    """A program at work in a shard: events in, tables out."""
+
+    @property
+    @abstractmethod
+    def arrived(self) -> int:
+        """How many events there were so far."""
+
+    @abstractmethod
+    def run(self, events: EventBatch) -> Iterable[Named]:
+        """Run events: in order of time, and later than all before, unless the program ``orders`` them."""
+
+    @abstractmethod
+    def pass_time(self, tick: int) -> Iterable[Named]:
+        """No event before ``tick`` comes any more."""
+
+    @abstractmethod
+    def finish(self) -> Iterable[Named]:
+        """The stream has ended."""
+
+    @property
+    @abstractmethod
+    def waits_until(self) -> int | None:
+        """The tick that time must pass for something that waits to be put out; None: nothing waits."""
+
+    @abstractmethod
+    def state_bytes(self) -> bytes:
+        """All that is needed to go on elsewhere."""
+
+    @abstractmethod
+    def counters(self) -> Numbers:
+        """Where its counters stand: two readings tell what happened in between."""
+
+    @property
+    def held(self) -> int:
+        """Events that it keeps waiting."""
+        return 0
+
+    def rejected(self) -> pa.Table:
+        """The events that came too late since the last call, where the program ``orders`` them: ``reason`` first."""
+        return pa.table({})
+
+    def sample(self) -> bytes:
+        """What the driver is to learn from."""
+        return b""
+
+
+class Program(ABC):
+    """What is run, as workers are told of it."""
+
+    orders = False
+    """Whether it puts events in order itself, and wants them as they come."""
+
+    @property
+    @abstractmethod
+    def identity(self) -> dict[str, str]:
+        """What must be the same for a checkpoint to be taken up again."""
+
+    @abstractmethod
+    def decided(self, id: str | None, bind: Bind, schema: pa.Schema, roles: Roles) -> Self:  # noqa: A002
+        """The same for events of these columns: it is known what stands for an event.
+
+        Raises
+        ------
+        DataError, QueryError
+            A column is missing or has the wrong type.
+        """
+
+    @abstractmethod
+    def needs(self, schema: pa.Schema, roles: Roles) -> Needs:
+        """What it asks of events of these columns."""
+
+    @abstractmethod
+    def tables(self, schema: pa.Schema, roles: Roles) -> dict[str, pa.Schema]:
+        """The tables that come of it, by name, ``MATCHES`` first."""
+
+    @abstractmethod
+    def begin(self, setting: Setting, turn: Turn, state: bytes | None = None) -> Work:
+        """Begin in a shard, or go on from a state."""
+
+    @property
+    @abstractmethod
+    def why_together(self) -> str:
+        """Why its events are matched in one task, where it has no keys."""
+
+    @property
+    def sheds(self) -> bool:
+        """Whether there is anything to shed inside a budget."""
+        return True
+
+    def check(self, spending: Spending) -> None:  # noqa: B027  (most can be spent on it)
+        """Refuse a budget that cannot be spent on it."""
+
+    def check_plan(self, *, is_stream: bool) -> None:  # noqa: B027  (most make sense for both)
+        """Refuse what makes no sense for a batch, or for a stream."""
+
+    def divided(self, schema: pa.Schema, roles: Roles, shards: int) -> Sequence[Program]:  # noqa: ARG002
+        """Programs that together find the same, each with keys of its own: events go to all of them."""
+        return (self,)
+
+    @property
+    def words(self) -> str:
+        """What it is, for people."""
+        return "the query"
+
+    @property
+    def learns_of(self) -> CompiledQuery | None:
+        """The query of which the driver learns; None where it learns of none."""
+        return None
+
+    @property
+    def key_words(self) -> str:
+        """The keys, for people."""
+        return "the key"
+
+    def known_work(self, spending: Spending) -> float | None:
+        """Run-steps per event of the exact run, where they are known."""
+        return spending.full_work

@@ -1,0 +1,205 @@
+"""One query in a shard: exactly, or inside a load budget; its results are final."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Self
+
+import pyarrow as pa
+
+from acep_approx.events.columns import encode_text
+from acep_approx.events.stream import EventBatch, check_order
+from acep_approx.events.time import tick_unit
+from acep_approx.learning.online import WITHIN, Observer, ShardLearning, learner_file
+from acep_approx.learning.training_sample import Shares
+from acep_approx.matching.execution import Execution, check_key_idle
+from acep_approx.matching.outputs.bind import Bind, Wide
+from acep_approx.matching.outputs.kinds import KINDS, OutputName
+from acep_approx.matching.state import meaning
+from acep_approx.planning.durations import Duration
+from acep_approx.shedding.shedder import Shedder
+from acep_approx.shedding.splitting import shard_budget
+from acep_approx.spark.worker import program
+from acep_approx.spark.worker.counters import counters_of
+from acep_approx.spark.worker.program import Named, Needs, Numbers, Program, Setting, Turn, Work
+
+if TYPE_CHECKING:
+    from acep_approx.events.roles import Roles
+    from acep_approx.planning.compiled import CompiledQuery
+    from acep_approx.spark.worker.spending import Spending
+
+
+@dataclass(frozen=True)
+class QueryProgram(Program):
+    """One query.
+
+    Parameters
+    ----------
+    query : CompiledQuery
+    bind : str, tuple of str, Wide or None
+        What stands for a bound event; see ``Execution``.
+    output : {"matches", "points", "counts"}
+    key_idle : str or int, optional
+        See ``Execution``.
+    """
+
+    query: CompiledQuery
+    bind: Bind = None
+    output: OutputName = "matches"
+    key_idle: Duration | None = None
+
+    def __post_init__(self) -> None:
+        if self.key_idle is not None:
+            check_key_idle(self.query.plan, self.output, self.key_idle)
+
+    @property
+    def identity(self) -> dict[str, str]:
+        """What must be the same for a checkpoint to be taken up again."""
+        same = meaning(self.query.plan)
+        shown = str(self.bind) if isinstance(self.bind, str | Wide) else ", ".join(self.bind or ()) or "RETURN"
+        return {
+            "query": f"{same.pop('fingerprint')} within {same.pop('window')}",
+            **same,
+            "events shown as": shown,
+            "output": self.output,
+            "key_idle": str(self.key_idle),
+        }
+
+    def decided(self, id: str | None, bind: Bind, schema: pa.Schema, roles: Roles) -> Self:  # noqa: A002
+        """Take what was asked for, else the id, else what the query reads of an event."""
+        syntax = self.query.syntax
+        names_no_events = syntax.is_algebra and KINDS[self.output].binds
+        if bind or syntax.outputs or names_no_events:
+            return replace(self, bind=replace(bind, id=id) if isinstance(bind, Wide) else bind)
+        read = Execution(self.query.plan, output=self.output).bind(schema, roles).columns
+        return replace(self, bind=id or read)
+
+    def needs(self, schema: pa.Schema, roles: Roles) -> Needs:
+        """What it asks of events of these columns."""
+        plan = self.query.plan
+        pipeline = Execution(plan, output=self.output, bind=self.bind, key_idle=self.key_idle).bind(schema, roles)
+        keys = tuple(map(roles.column, pipeline.plan.keys))
+        if plan.counted == "stream":
+            keys = ()  # what is next to an event may be of another key
+        # a worker checks the query as it was written, also what no result depends on
+        return Needs((*pipeline.columns, *pipeline.named), keys)
+
+    def tables(self, schema: pa.Schema, roles: Roles) -> dict[str, pa.Schema]:
+        """The one table that comes of it."""
+        matcher = Execution(self.query.plan, output=self.output, bind=self.bind)
+        return {program.MATCHES: matcher.bind(schema, roles).nothing().schema}
+
+    def begin(self, setting: Setting, turn: Turn, state: bytes | None = None) -> Work:
+        """Begin in a shard, or go on from a state."""
+        plan, shedding = self.query.plan, self._shedder(setting, turn)
+        if state is not None:
+            return QueryWork(Execution.from_state(plan, state, shedding=shedding))
+        made = Execution(plan, output=self.output, bind=self.bind, key_idle=self.key_idle, shedding=shedding)
+        made.bind(setting.schema, setting.roles)
+        return QueryWork(made)
+
+    def _shedder(self, setting: Setting, turn: Turn) -> Shedder | None:
+        spending, plan, shards = setting.spending, self.query.plan, max(setting.shards, 1)
+        if spending is None or plan.registers is None:
+            return None
+        observer: Observer | None = None
+        if spending.learns:
+            control = spending.control
+            shares = Shares.load(control) if control else None
+            observer = Observer(shares, shards)
+            if control is not None and turn.events >= WITHIN:
+                observer = ShardLearning(learner_file(control), turn.batch, shares, shards)
+        mine = shard_budget(turn.budget or spending.budget, turn.weight, shards, spending.cores)
+        # the audited cells of shards are chosen apart
+        load = spending.load(mine, spending.newest(self.query), turn.shard)
+        return Shedder(plan, load, observer, may_search=True)
+
+    @property
+    def sheds(self) -> bool:
+        """Whether it keeps partial matches."""
+        return self.query.plan.registers is not None
+
+    def check(self, spending: Spending) -> None:  # noqa: ARG002  (whatever the budget is)
+        """Refuse a budget where partial matches never end."""
+        self.query.plan.refuse_unbounded("a load budget")
+
+    @property
+    def learns_of(self) -> CompiledQuery | None:
+        """The query of which the driver learns."""
+        return self.query
+
+    @property
+    def why_together(self) -> str:
+        """Why its events are matched in one task, where it has no keys."""
+        if self.query.plan.query.equivalences:
+            return "with strict_contiguity the neighbours of an event may be of any key"
+        if self.query.plan.cel is not None:
+            return "not every NEXT and FOLD asks for one key, as in $2.user = $1.user, to match keys apart by"
+        return "the query has no equivalence, such as [user], to match keys apart by"
+
+    @property
+    def key_words(self) -> str:
+        """The keys as the query has them."""
+        return ", ".join(f"[{one.name}]" for one in self.query.syntax.equivalences) or super().key_words
+
+    def known_work(self, spending: Spending) -> float | None:
+        """Run-steps per event of the exact run, where they are known."""
+        return spending.known_work(self.query)
+
+
+class QueryWork(Work):
+    """One query at work in a shard.
+
+    Parameters
+    ----------
+    execution : Execution
+        One that knows the columns.
+    """
+
+    def __init__(self, execution: Execution) -> None:
+        self.execution = execution
+
+    @property
+    def arrived(self) -> int:
+        """How many events there were so far."""
+        return self.execution.arrived
+
+    def run(self, events: EventBatch) -> Iterator[Named]:
+        """Run a micro-batch as one batch: a budget of time is granted for each."""
+        execution = self.execution
+        assert execution.pipeline is not None
+        names, roles = execution.columns, execution.pipeline.roles
+        columns = [encode_text(events.data.column(name)) for name in names]
+        data = pa.RecordBatch.from_arrays(columns, names=[*names])
+        batch = EventBatch(execution.arrived, events.ticks, data)
+        check_order(batch, tick_unit(events.data.schema.field(roles.time).type, roles.unit))
+        yield from ((program.MATCHES, table) for table in execution.run(batch))
+
+    def pass_time(self, tick: int) -> Iterator[Named]:
+        """No event before ``tick`` comes any more."""
+        yield program.MATCHES, self.execution.pass_time(tick)
+
+    def finish(self) -> Iterator[Named]:
+        """The stream has ended."""
+        yield program.MATCHES, self.execution.finish()
+
+    @property
+    def waits_until(self) -> int | None:
+        """The tick that time must pass for a match that waits."""
+        return self.execution.waits_until
+
+    def state_bytes(self) -> bytes:
+        """All that is needed to go on elsewhere."""
+        return self.execution.state_bytes()
+
+    def counters(self) -> Numbers:
+        """Where its counters stand."""
+        progress, shedder = self.execution.progress, self.execution.shedding
+        found = {name: getattr(progress, name) for name in ("events", "relevant", "without_key", "steps", "live")}
+        return found | (counters_of([shedder], shedder.load.budget) if isinstance(shedder, Shedder) else {})
+
+    def sample(self) -> bytes:
+        """What the driver is to learn from."""
+        shedder = self.execution.shedding
+        return shedder.training_sample() if isinstance(shedder, Shedder) else b""

@@ -1,0 +1,132 @@
+"""Which queries of a set may be matched apart, and by which key columns.
+
+Queries that feed one another stay together. What one publishes stays with the events that it was made of where it
+shows their key under the name that the key has: so a reader with that key meets the same events as without a split.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from acep_approx.events.roles import Roles
+from acep_approx.query.syntax import Attribute
+from acep_approx.subscriptions.graph import Entry, Graph
+
+
+@dataclass
+class Group:
+    """Queries that can be matched apart by the same columns.
+
+    Attributes
+    ----------
+    keys : tuple of str
+        Columns; none: the queries need all events together.
+    families : list of list of str
+        The ids of those that feed one another stand together.
+    """
+
+    keys: tuple[str, ...]
+    families: list[list[str]] = field(default_factory=list)
+
+    @property
+    def ids(self) -> list[str]:
+        """The ids of all of its queries."""
+        return [one for family in self.families for one in family]
+
+    def dealt(self, shares: int) -> Iterator[list[str]]:
+        """Its queries in at most so many shares, all of about the same size; those that feed one another together."""
+        dealt: list[list[str]] = [[] for _ in range(max(shares, 1))]
+        for family in sorted(self.families, key=len, reverse=True):
+            min(dealt, key=len).extend(family)
+        return (share for share in dealt if share)
+
+
+def groups_of(graph: Graph, roles: Roles) -> list[Group]:
+    """The queries of a set, by the columns that they can be matched apart by; those without any come last.
+
+    Queries with more keys than others are with those whose keys are among theirs: fewer copies of events are needed.
+
+    Complexity: O(queries · log queries + streams).
+    """
+    families = _families(graph)
+    groups: dict[tuple[str, ...], Group] = {}
+    for entries in families:
+        keys = _keys(entries, roles)
+        group = groups.setdefault(keys, Group(keys))
+        group.families += _ids(entries)
+    found: list[Group] = []
+    for group in sorted((one for one in groups.values() if one.keys), key=lambda one: len(one.keys)):
+        wider = next((one for one in found if {*one.keys} <= {*group.keys}), None)
+        if wider is None:
+            found.append(group)
+        else:
+            wider.families += group.families
+    return [*found, *(group for group in groups.values() if not group.keys)]
+
+
+def _ids(entries: Sequence[_Owned]) -> list[list[str]]:
+    """The ids of a family: queries that nobody feeds, and that feed nobody, are each by themselves."""
+    ids = [id_ for one in entries for id_ in one.ids]
+    return [[*dict.fromkeys(ids)]] if len(entries) > 1 else [[id_] for id_ in ids]
+
+
+@dataclass(eq=False)
+class _Owned:
+    """An entry with the ids of its queries."""
+
+    entry: Entry
+    ids: list[str] = field(default_factory=list)
+
+
+def _families(graph: Graph) -> list[list[_Owned]]:
+    """Entries that feed one another, or are parts of one query, together."""
+    owned: dict[int, _Owned] = {}
+    for _, id_, entry in graph.numbered:
+        owned.setdefault(entry.number, _Owned(entry)).ids.append(id_)
+    root = {number: number for number in owned}
+
+    def find(number: int) -> int:
+        while root[number] != number:
+            root[number] = root[root[number]]
+            number = root[number]
+        return number
+
+    links: dict[str, int] = {}
+    for number, one in owned.items():
+        streams = [name for name in one.entry.reads if name in graph.publishers]
+        streams += [] if one.entry.publish is None else [one.entry.publish]
+        for name in (*(f"stream {stream}" for stream in streams), *_of_parts(one)):
+            root[find(number)] = find(links.setdefault(name, number))
+    found: dict[int, list[_Owned]] = {}
+    for number, one in owned.items():
+        found.setdefault(find(number), []).append(one)
+    return [*found.values()]
+
+
+def _of_parts(one: _Owned) -> list[str]:
+    """What links the parts of one query."""
+    return [f"query {one.entry.id}"] if one.entry.shared is None else []
+
+
+def _keys(entries: Sequence[_Owned], roles: Roles) -> tuple[str, ...]:
+    """The columns by which all entries of a family can be matched apart, in the order of the first one."""
+    own = [_own_keys(one.entry, roles) for one in entries]
+    shared = [key for key in own[0] if all(key in others for others in own)]
+    if len(entries) > 1:
+        publishers = [one.entry for one in entries if one.entry.publish is not None]
+        shared = [key for key in shared if all(_shows(one, key, roles) for one in publishers)]
+    return tuple(shared)
+
+
+def _own_keys(entry: Entry, roles: Roles) -> tuple[str, ...]:
+    plan = entry.plan
+    return () if plan.counted == "stream" else tuple(map(roles.column, plan.keys))
+
+
+def _shows(publisher: Entry, key: str, roles: Roles) -> bool:
+    """Whether what a query publishes has a key of its events under the same name."""
+    return any(
+        output.name == key and isinstance(output.value, Attribute) and roles.column(output.value.name or "") == key
+        for output in publisher.plan.query.outputs
+    )
