@@ -143,7 +143,7 @@ class KnownMatches(ABC):
         numpy.ndarray of bool
             Which of them waited.
         """
-        together = self.by_event and self.selection.is_all
+        together = self._closes_together
         unhindered = self._freed()
         closing = self._closing(limit, together=together)
         waited = np.arange(len(unhindered) + len(closing)) >= len(unhindered)
@@ -173,6 +173,18 @@ class KnownMatches(ABC):
         end = self.known_at(found, together=together)
         is_over: Bools = end < (limit[found.slot] if isinstance(limit, np.ndarray) else limit)
         return is_over
+
+    @property
+    def _closes_together(self) -> bool:
+        """Whether matches of one event wait for one another: where all are listed they do so from the beginning."""
+        return self.by_event and self.selection.is_all
+
+    @property
+    def waits_until(self) -> int | None:
+        """The limit with which ``closed`` gives the next match that waits; None where none does, but for rows."""
+        waiting = self.known_at(self.waiting, together=self._closes_together)
+        ends = np.concatenate((waiting, self.known_at(self.held, together=True)))
+        return int(ends.min()) + 1 if len(ends) else None
 
     def known_at(self, found: CompletedMatches, *, together: bool = False) -> Ints:
         """The tick with which all has come that can exclude a match; ``together``: all that end with its event."""

@@ -107,9 +107,7 @@ class RunOutput(Output):
     @property
     def waits_until(self) -> int | None:
         """The tick that ``pass_time`` must be given for the next match that waits; None where none does."""
-        finder = self.finder
-        ends = np.concatenate((finder.known_at(finder.waiting), finder.known_at(finder.held, together=True)))
-        return int(ends.min()) + 1 if len(ends) and not self._is_count else None
+        return None if self._is_count else self.finder.waits_until
 
     def finish(self) -> Iterator[pa.Table]:
         """What was still waiting at the end of the stream."""
