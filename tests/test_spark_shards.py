@@ -11,67 +11,23 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from pyspark.sql import Row
-from pyspark.sql.streaming.tws_tester import TwsTester
 
 from acep_approx import DataError, archive, compile_query
 from acep_approx.events.roles import Roles
-from acep_approx.ipc import from_ipc, to_ipc
+from acep_approx.ipc import from_ipc
 from acep_approx.run.events import in_order
 from acep_approx.spark.plan import packing
 from acep_approx.spark.plan.flow import accounting, matching
 from acep_approx.spark.plan.packing import GROUP, SHARD, gathered, packer, unpacker
-from acep_approx.spark.plan.processor import ShardProcessor
 from acep_approx.spark.worker.job import Job
 from acep_approx.spark.worker.program import MATCHES
 from acep_approx.spark.worker.query import QueryProgram
 from acep_approx.spark.worker.shard import Shard, describe
 from tests.cases import cases
-from tests.spark_cases import END, SparkCase, corpus, numbered, random_cases, rows, waits_for_the_end
+from tests.spark_cases import SparkCase, corpus, numbered, random_cases, rows, waits_for_the_end
+from tests.spark_streamed import streamed
 
 SHARD_COUNTS = (1, 2, 3, 5)
-
-
-def streamed(case: SparkCase, dice: Random) -> tuple[Counter[str], int]:
-    """What a stream finds: random micro-batches and shards, events out of order within the watermark's delay."""
-    shards, delay = dice.choice(SHARD_COUNTS), dice.choice((0, 0, 3))
-    job, shard_of = case.job(shards), case.shard_of(shards)
-    tick = case.events["ts"].to_numpy()
-    arrival = np.argsort(tick + [dice.uniform(0, delay) for _ in tick], kind="stable")
-    testers = [stand_in(job) for _ in range(shards)]
-    found: Counter[str] = Counter()
-    left_out, at, watermark = 0, 0, 0
-    while at < len(arrival):
-        piece = arrival[at : at + dice.randint(1, 9)]
-        at += len(piece)
-        for number, tester in enumerate(testers):
-            mine = [int(i) for i in piece[shard_of[piece] == number]]
-            dice.shuffle(mine)
-            if mine:
-                payload = to_ipc(case.events.select(job.schema.names).take(mine))
-                found, left_out = processed(tester.test(number, [Row(payload=payload)]), found, left_out)
-        latest = int(tick[piece].max()) - delay
-        for tester in testers if latest > watermark else ():
-            found, left_out = processed(tester.setWatermark(latest), found, left_out)
-        watermark = max(watermark, latest)
-    for tester in testers:
-        found, left_out = processed(tester.setWatermark(END), found, left_out)
-    return found, left_out
-
-
-def stand_in(job: Job) -> TwsTester:
-    """Spark's own stand-in; it is told that no packed row is late, as Spark does not know better either."""
-    return TwsTester(ShardProcessor(job, range(job.shards)), timeMode="EventTime", eventTimeExtractor=lambda _: END)
-
-
-def processed(made: list[Row], found: Counter[str], left_out: int) -> tuple[Counter[str], int]:
-    """Add what some rows hold."""
-    for row in made:
-        if row.kind == MATCHES:
-            found += rows(from_ipc(row.payload))
-        elif row.kind == packing.METRICS:
-            left_out += row.late + row.malformed
-    return found, left_out
 
 
 def in_batch(case: SparkCase, dice: Random) -> Counter[str]:
@@ -93,12 +49,12 @@ def agree(cases: Iterator[SparkCase], dice: Random) -> int:
         expected = case.expected()
         matches += expected.total()
         assert in_batch(case, dice) == expected, case
-        found, left_out = streamed(case, dice)
-        assert not left_out, case
+        run = streamed(case.job(dice.choice(SHARD_COUNTS)), case.events, dice, dice.choice((0, 0, 3)))
+        assert not run.sums["late"] + run.sums["malformed"], case
         if waits_for_the_end(case):
-            assert not found - expected, case
+            assert not run.rows() - expected, case
         else:
-            assert found == expected, case
+            assert run.rows() == expected, case
     return matches
 
 

@@ -15,6 +15,8 @@ from acep_approx.cli.terminal import amount, read_text, say, show_error
 from acep_approx.errors import AcepError, QueryError, UsageError
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from acep_approx.api import QuerySet
     from acep_approx.results.explorer.many_queries import AskedQuery
 
@@ -129,6 +131,17 @@ class Folder:
         piece = self._pieces[id]
         self.wrong.append(WrongQuery(f"{piece.file}: {id}", _in_file(error, piece), is_misfit=True))
         self.misfits.add(id)
+
+    def leave_out_misfits(self, schema: pa.Schema, *, strict: bool) -> None:
+        """Take queries out that do not fit the columns of the events, and tell them; ``strict``: run nothing then."""
+        before = set(self.misfits)
+        self.desk.check(schema, self.misfit)
+        if strict:
+            self.refuse()
+        for id_ in self.misfits - before:
+            if id_ in self.desk:
+                self.desk.remove(id_, cascade=True)
+        self.tell_wrong()
 
     @property
     def exit_code(self) -> int:

@@ -102,8 +102,8 @@ def say_malformed(skipped: MalformedRows) -> None:
         say(f"{amount(skipped.count, 'row')} left out that could not be read; {skipped.reasons[0]}")
 
 
-def events_read(events: int, relevant: int, seconds: float) -> str:
-    """What was read, in words.
+def events_read(events: int, relevant: int | None, seconds: float) -> str:
+    """What was read, in words; ``relevant`` is None where nobody counts that.
 
     Examples
     --------
@@ -111,7 +111,8 @@ def events_read(events: int, relevant: int, seconds: float) -> str:
     '200,000 events read, 3 relevant to the query; 2.00 s, 100,000 events/s'
     """
     rate = f", {events / seconds:,.0f} events/s" if events >= MANY else ""
-    return f"{amount(events, 'event')} read, {relevant:,} relevant to the query; {seconds:.2f} s{rate}"
+    about = "" if relevant is None else f", {relevant:,} relevant to the query"
+    return f"{amount(events, 'event')} read{about}; {seconds:.2f} s{rate}"
 
 
 def say_found(results: Results, thing: str, target: str = "FILE") -> None:

@@ -64,8 +64,11 @@ def _spending(
     return Spending(Budget.parse(budget), where, **how)
 
 
-def spending_in(spending: Spending, turn: Turn, shards: int) -> dict[str, Any]:
-    """The part of a budget that a shard has, as the arguments of a run here."""
+def spending_in(spending: Spending, turn: Turn, shards: int = 1, parts: int = 1) -> dict[str, Any]:
+    """The part of a budget that a shard has, as the arguments of a run here.
+
+    What the exact run of the whole job takes is taken for the same in each of its parts, if nobody knows more.
+    """
     mine = shard_budget(turn.budget or spending.budget, turn.weight, max(shards, 1), spending.cores)
     is_there = spending.history is not None and not (spending.learns and not Path(spending.history).exists())
     return {
@@ -74,6 +77,6 @@ def spending_in(spending: Spending, turn: Turn, shards: int) -> dict[str, Any]:
         "policy": spending.policy,
         "audit": spending.audit,
         "seed": spending.seed + turn.shard,
-        "full_work": spending.full_work,
+        "full_work": None if spending.full_work is None else spending.full_work / parts,
         "learn": spending.learns,
     }

@@ -116,14 +116,16 @@ class SetProgram(Program):
 
     def check(self, spending: Spending) -> None:
         """Refuse a budget that cannot be spent on these queries."""
-        new_load = new_purse(spending_in(spending, Turn(), 1))
+        new_load = new_purse(spending_in(spending, Turn()))
         assert new_load is not None, "there is a budget"
         check_budget(self.running.fresh(new_load))
 
     def begin(self, setting: Setting, turn: Turn, state: bytes | None = None) -> SetWork:
         """Begin in a shard, or go on from a state."""
         assert self.columns is not None, "the columns of the events are known"
-        new_load = None if setting.spending is None else new_purse(spending_in(setting.spending, turn, setting.shards))
+        new_load = None
+        if setting.spending is not None:
+            new_load = new_purse(spending_in(setting.spending, turn, setting.shards, setting.parts))
         if state is not None:
             running = _opened(state, new_load)
         else:

@@ -111,9 +111,9 @@ class RulesProgram(Program):
 
     def check(self, spending: Spending) -> None:
         """Refuse a budget that cannot be spent on these rules."""
-        self._spending(spending, Turn(), 1)
+        self._spending(spending, Turn())
 
-    def _spending(self, spending: Spending, turn: Turn, shards: int) -> RuleSpending:
+    def _spending(self, spending: Spending, turn: Turn, shards: int = 1) -> RuleSpending:
         given = spending_in(spending, turn, shards)
         more = given | ({} if self.shed is None else {"shed": self.shed})
         made = spending_of(self.rules, more.pop("budget"), more)

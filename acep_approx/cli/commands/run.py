@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import typer
 
 from acep_approx.cli.metrics import served
-from acep_approx.cli.on_spark.batch import OnSpark, run_batch
+from acep_approx.cli.on_spark.programs import run_on_spark
 from acep_approx.cli.options.groups import grouped
 from acep_approx.cli.options.output import Quiet
 from acep_approx.cli.options.programs import OneQuery, RunInputs
@@ -50,7 +48,9 @@ def run(
     request = RunRequest.of(context, query, inputs, options, quiet=quiet)
     port = None if options.spark.spark else options.output.metrics_port
     with served(port, request.query or str(options.many.queries), request.text, quiet=quiet):
-        if options.many.queries is not None:
+        if options.spark.spark:
+            run_on_spark(request)
+        elif options.many.queries is not None:
             start(SetRun(request))
         elif request.is_of_rules:
             start(RulesRun(request))
@@ -60,28 +60,7 @@ def run(
 
 def _run_query(request: RunRequest) -> None:
     program = QueryProgram.of(request)
-    if request.options.spark.spark:
-        _run_on_spark(program, request)
-    elif program.revisions is not None or is_pushed(request):
+    if program.revisions is not None or is_pushed(request):
         start(PushedRun(request, program))
     else:
         start(PlainRun(request, program))
-
-
-def _run_on_spark(program: QueryProgram, request: RunRequest) -> None:
-    from acep_approx.cli.on_spark.stream import Places, run_stream
-
-    options, output = request.options, request.output
-    revisions, malformed = options.revisions, {"on_malformed": options.source.on_malformed.value}
-    more: dict[str, Any] = {"bind": output.bound, "id": revisions.id, "watermark": revisions.watermark}
-    more |= {"key_idle": options.keys.key_idle, "shards": options.spark.shards, "output": output.output.pushed}
-    more |= options.source.roles | malformed
-    if options.spending.budget is not None:
-        more |= {"budget": options.spending.budget, "learn": options.learning.learn} | options.spending.given()
-    reading = options.source.on_spark | malformed
-    asked = OnSpark(program.query, request.inputs, options.spark.master, reading, more, request.quiet)
-    if options.stream.stream:
-        places = Places.of(request.inputs, output.file, options.stream.checkpoint, options.source.late)
-        run_stream(asked, places, options.stream, output.metrics_port)
-    else:
-        run_batch(asked, output, program.form)

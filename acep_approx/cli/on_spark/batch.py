@@ -5,65 +5,23 @@ from __future__ import annotations
 import sys
 import time as clock
 from contextlib import nullcontext
-from dataclasses import dataclass
-from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from acep_approx.cli.no_match import found_nothing
+from acep_approx.cli.on_spark.work import OnSpark
 from acep_approx.cli.options.output import Format, OutputOptions, ResultKind, is_folder
 from acep_approx.cli.terminal import amount, say, words
 from acep_approx.errors import UsageError
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame
 
-    from acep_approx.api import Query
     from acep_approx.cli.write import Results
-    from acep_approx.spark.plan.matcher import SparkMatcher
+    from acep_approx.spark.plan.flow import Flow
 
 UNFINISHED = "_temporary"
 """What Spark's workers write to until their job is done."""
-
-
-@dataclass(frozen=True)
-class OnSpark:
-    """What ``acep run --spark`` is to do with a query.
-
-    Parameters
-    ----------
-    query : Query
-    inputs : list of str
-    master : str or None
-    reading : dict of str to object
-        Arguments of ``read_files``.
-    options : dict of str to object
-        Those of ``Query.spark``.
-    quiet : bool
-    """
-
-    query: Query
-    inputs: list[str]
-    master: str | None
-    reading: dict[str, Any]
-    options: dict[str, Any]
-    quiet: bool
-
-    @property
-    def thing(self) -> str:
-        """What one result is called."""
-        return ResultKind.__members__[self.options.get("output", "matches").upper().replace("COUNTS", "COUNT")].thing
-
-    @cached_property
-    def matcher(self) -> SparkMatcher:
-        """What finds the matches."""
-        return self.query.spark(**self.options)
-
-    def session(self, *, streaming: bool = False) -> SparkSession:
-        """Spark, started."""
-        from acep_approx.spark.setup.session import check_spark, session
-
-        check_spark(streaming=streaming)
-        return session(self.master)
 
 
 def folder_form(output: OutputOptions, *, is_new: bool) -> Format:
@@ -108,7 +66,7 @@ def folder_form(output: OutputOptions, *, is_new: bool) -> Format:
     return wanted or Format.PARQUET
 
 
-def run_batch(asked: OnSpark, output: OutputOptions, form: Format) -> None:
+def run_batch(asked: OnSpark, output: OutputOptions, form: Format, others: dict[str, Path | None]) -> None:
     """Match files on Spark, and write what is found.
 
     Parameters
@@ -117,6 +75,8 @@ def run_batch(asked: OnSpark, output: OutputOptions, form: Format) -> None:
     output : OutputOptions
         A folder is written by the workers; a file, or standard output, by this process, which has to hold it all.
     form : Format
+    others : dict of str to Path
+        Of rules: folders of ``changes`` and of ``calls``; None: nothing is kept of that.
 
     Raises
     ------
@@ -126,8 +86,8 @@ def run_batch(asked: OnSpark, output: OutputOptions, form: Format) -> None:
     from pyspark.sql import Observation
 
     from acep_approx.cli.on_spark.words import say_budget, say_read
-    from acep_approx.cli.summary import say_found
     from acep_approx.cli.write import print_table, write
+    from acep_approx.spark.plan.columns import arrow_schema
     from acep_approx.spark.setup.failures import clear_errors
     from acep_approx.spark.sources.files import read_files
     from acep_approx.spark.streaming.metrics import NAME, Totals, observed
@@ -137,9 +97,12 @@ def run_batch(asked: OnSpark, output: OutputOptions, form: Format) -> None:
     is_seen = console.is_terminal and not asked.quiet
     with clear_errors(), console.status("matching on Spark") if is_seen else nullcontext():
         events = read_files(asked.session(), asked.inputs, **asked.reading)
-        flow = asked.matcher.flow(events)
-        observation = Observation(NAME)
-        found = flow.matches(observed(flow.outputs(), observation, by_part=True))
+        matcher = asked.matcher(arrow_schema(events.schema))
+        flow, observation = matcher.flow(events), Observation(NAME)
+        packed = observed(flow.outputs(), observation, by_part=True)
+        if any(others.values()):
+            packed = packed.persist()  # all tables come of one run
+        found = flow.matches(packed)
         if file is not None and is_folder(file):
             writer = (found if limit is None else found.limit(limit)).write.mode("append")  # into an empty folder
             where = file.absolute().as_uri()  # each worker writes its part
@@ -149,7 +112,10 @@ def run_batch(asked: OnSpark, output: OutputOptions, form: Format) -> None:
                 writer.option("ignoreNullFields", "false").json(where)
             results = None
         else:
-            results = _collect(found, kind, limit, asked.query.plan.automaton.errors)
+            query = matcher.program.learns_of
+            most = None if query is None else query.plan.automaton.errors
+            results = _counted(found, most) if kind.is_count else _collect(found, limit)
+        _write_others(flow, packed, others)
         numbers = Totals.of_batch(observation.get)
     if results is not None:
         if form is Format.TABLE:
@@ -157,33 +123,63 @@ def run_batch(asked: OnSpark, output: OutputOptions, form: Format) -> None:
         else:
             write(results, form, file)
         sys.stdout.flush()
-    if asked.quiet:
-        return
-    say_read(numbers, asked.query, clock.perf_counter() - begun)
-    if results is None:
-        written = amount(numbers.counts["matches"], kind.thing)
-        say(f"{written} written to {file}" if limit is None else f"at most {amount(limit, 'row')} written to {file}")
-    elif not kind.is_count:
+    if not asked.quiet:
+        say_read(numbers, matcher.program, clock.perf_counter() - begun)
+        if results is None:
+            all_of_them = amount(numbers.counts["matches"], kind.thing)
+            some = f"at most {amount(limit, 'row')}" if limit is not None else all_of_them
+            say(f"{some} written to {file}")
+        else:
+            _say_found(results, kind, is_one=matcher.program.learns_of is not None)
+        if matcher.spending is not None:
+            say_budget(numbers, matcher.spending, matcher.program)
+
+
+def _say_found(results: Results, kind: ResultKind, *, is_one: bool) -> None:
+    """Say on stderr how many results were put out here."""
+    from acep_approx.cli.summary import say_found
+
+    if not kind.is_count:
         say_found(results, kind.thing, "FOLDER")
-    if results is not None and found_nothing(results, kind):
+    if is_one and found_nothing(results, kind):  # a set is not what acep why is asked about
         say("acep why QUERY INPUT, which needs no Spark, says which step no event passed")
-    if asked.matcher.spending is not None:
-        say_budget(numbers, asked.matcher.spending, asked.query)
 
 
-def _collect(found: DataFrame, output: ResultKind, limit: int | None, most_errors: int) -> Results:
-    """The results in this process: counts by number of errors, as a run here counts them, or rows in order."""
+def _write_others(flow: Flow, packed: DataFrame, others: dict[str, Path | None]) -> None:
+    """Write the changes and the calls of rules to their folders."""
+    from acep_approx.spark.streaming.stream import places_of
+
+    named = {name: folder for name, folder in others.items() if folder is not None}
+    for name, place in places_of(flow.job.tables, **named).items():
+        flow.table(name, packed).write.mode("overwrite").parquet(place.as_uri())
+
+
+def _counted(found: DataFrame, most_errors: int | None) -> Results:
+    """How many matches there are, by number of errors, as a run here counts them; of a set for each query."""
     import pyarrow as pa
     from pyspark.sql import functions as sql
 
-    from acep_approx.cli.write import Results, count_table
+    from acep_approx.cli.write import Results, count_table, with_at_least
     from acep_approx.matching.outputs.tables import warn_at_least
 
-    if output.is_count:
-        summed = found.groupBy("errors").agg(sql.sum(sql.col("matches").cast("decimal(38,0)")).alias("matches"))
-        counts = {row.errors: int(row.matches) for row in summed.collect()}
-        warn_at_least(counts.values())
-        return Results([count_table({errors: counts.get(errors, 0) for errors in range(most_errors + 1)})], None)
+    by = ["errors"] if most_errors is not None else ["query", "errors"]
+    summed = found.groupBy(*by).agg(sql.sum(sql.col("matches").cast("decimal(38,0)")).alias("matches"))
+    counts = {tuple(row[name] for name in by): int(row.matches) for row in summed.collect()}
+    warn_at_least(counts.values())
+    if most_errors is not None:
+        return Results([count_table({errors: counts.get((errors,), 0) for errors in range(most_errors + 1)})], None)
+    keys = sorted(counts)
+    columns = {"query": pa.array([id_ for id_, _ in keys], pa.string())}
+    columns["errors"] = pa.array([errors for _, errors in keys], pa.int64())
+    return Results([with_at_least(columns, [counts[key] for key in keys])], None)
+
+
+def _collect(found: DataFrame, limit: int | None) -> Results:
+    """The results in this process, in order."""
+    import pyarrow as pa
+
+    from acep_approx.cli.write import Results
+
     table = (found if limit is None else found.limit(limit + 1)).toArrow()  # one more tells that there are more
     # Spark gives rows in any order: here by their end and start, then by whatever else can be put in order
     names = [field.name for field in table.schema if not pa.types.is_nested(field.type)]

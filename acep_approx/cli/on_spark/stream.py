@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Self
 import typer
 
 from acep_approx.cli.metrics import say_where
-from acep_approx.cli.on_spark.batch import OnSpark
 from acep_approx.cli.on_spark.words import live, say_budget, say_read
+from acep_approx.cli.on_spark.work import OnSpark
 from acep_approx.cli.options.spark import StreamOptions
 from acep_approx.cli.terminal import amount, say
 from acep_approx.errors import UsageError
@@ -23,6 +23,7 @@ from acep_approx.errors import UsageError
 if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
+    from acep_approx.cli.runs.request import RunRequest
     from acep_approx.spark.streaming.metrics import Progress
 
 EXIT_INTERRUPTED = 130
@@ -41,15 +42,19 @@ class Places:
     checkpoint : Path
     late : Path or None
         Folder of the events left out.
+    changes, calls : Path or None
+        Folders of what rules write to tables, and of their calls.
     """
 
     to: Path
     checkpoint: Path
     late: Path | None
+    changes: Path | None = None
+    calls: Path | None = None
 
     @classmethod
-    def of(cls, inputs: list[str], to: Path | None, checkpoint: Path | None, late: Path | None) -> Self:
-        """The places, checked.
+    def of(cls, request: RunRequest) -> Self:
+        """The places of a run, checked.
 
         Raises
         ------
@@ -57,6 +62,8 @@ class Places:
             ``ACEP-S074``: there is no folder for the matches or for the state, two are the same, or one lies where the
             stream is read; ``ACEP-S070``: more than one input.
         """
+        options, inputs = request.options, request.inputs
+        to, checkpoint = request.output.file, options.stream.checkpoint
         if to is None or checkpoint is None:
             wanted = "-o DIR for the matches" if to is None else "--checkpoint DIR for the state"
             raise UsageError(f"a stream needs a place: {wanted}", code="ACEP-S074", hint=f"add {wanted}")
@@ -64,8 +71,8 @@ class Places:
             raise UsageError(
                 "a stream is read from one folder", code="ACEP-S070", hint="start a run for each, or use one folder"
             )
-        places = cls(to, checkpoint, late)
-        folders = [folder for folder in (to, checkpoint, late) if folder is not None]
+        places = cls(to, checkpoint, options.source.late, options.rules.changes, options.rules.calls)
+        folders = [folder for folder in vars(places).values() if folder is not None]
         resolved = [folder.resolve() for folder in folders]
         source = Path(inputs[0]).resolve()
         for number, folder in enumerate(resolved):
@@ -100,6 +107,7 @@ def run_stream(asked: OnSpark, places: Places, options: StreamOptions, metrics_p
     typer.Exit
         130: it was stopped by Ctrl-C.
     """
+    from acep_approx.spark.plan.columns import arrow_schema
     from acep_approx.spark.setup.failures import clear_errors
     from acep_approx.spark.sources.files import read_growing
     from acep_approx.spark.streaming.stream import start
@@ -117,12 +125,15 @@ def run_stream(asked: OnSpark, places: Places, options: StreamOptions, metrics_p
             told.sinks.append(exporter := stack.enter_context(Exporter(metrics_port)))
             if not asked.quiet:
                 say_where(exporter)
+        matcher = asked.matcher(arrow_schema(events.schema))
         query = start(
-            asked.matcher,
+            matcher,
             events,
             to=places.to,
             checkpoint=places.checkpoint,
             late=places.late,
+            changes=places.changes,
+            calls=places.calls,
             trigger=options.trigger,
             until_done=options.until_done,
             on_progress=told,
@@ -131,12 +142,12 @@ def run_stream(asked: OnSpark, places: Places, options: StreamOptions, metrics_p
         told.rest(query)
     if not asked.quiet:
         numbers = told.totals
-        say_read(numbers, asked.query, clock.perf_counter() - begun)
-        say(f"{amount(numbers.counts['matches'], asked.thing)} written to {places.to}")
+        say_read(numbers, matcher.program, clock.perf_counter() - begun)
+        say(f"{amount(numbers.counts['matches'], asked.kind.thing or 'row')} written to {places.to}")
         if places.late is not None and numbers.counts["late"] + numbers.counts["malformed"]:
             say(f"events that were left out: {places.late}")
-        if asked.matcher.spending is not None:
-            say_budget(numbers, asked.matcher.spending, asked.query)
+        if matcher.spending is not None:
+            say_budget(numbers, matcher.spending, matcher.program)
     if stopped:
         raise typer.Exit(EXIT_INTERRUPTED)
 

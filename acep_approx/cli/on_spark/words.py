@@ -18,9 +18,9 @@ from acep_approx.cli.terminal import amount, say, stages, words
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from acep_approx.api import Query
     from acep_approx.learning.judging import Verdict
     from acep_approx.spark.streaming.metrics import Progress, Totals
+    from acep_approx.spark.worker.program import Program
     from acep_approx.spark.worker.spending import Spending
 
 EVERY = 15.0
@@ -238,27 +238,28 @@ def _recall(totals: Totals) -> str | None:
 # --- at the end -----------------------------------------------------------------------------------------------------
 
 
-def say_read(numbers: Totals, query: Query, seconds: float) -> None:
+def say_read(numbers: Totals, program: Program, seconds: float) -> None:
     """Say on stderr what was read, and what it took."""
     counts = numbers.counts
     events = counts["events"]
-    say(events_read(events, counts["relevant"], seconds))
+    say(events_read(events, counts["relevant"] if program.learns_of is not None else None, seconds))
     if counts["steps"]:
         say(f"{amount(counts['steps'], 'run')} met, {counts['steps'] / events:,.1f} per event")
     if counts["without_key"]:
-        names = ", ".join(f"[{e.name}]" for e in query.syntax.equivalences)
-        say(f"{amount(counts['without_key'], 'event')} left out: no value for {names}")
+        say(f"{amount(counts['without_key'], 'event')} left out: no value for {program.key_words}")
     if counts["malformed"]:
         say(f"{amount(counts['malformed'], 'event')} left out without a time that can be used")
     if counts["late"]:
         say(f"{amount(counts['late'], 'event')} left out that came late")
     if counts["waiting"]:
         say(f"{amount(counts['waiting'], 'event')} wait until the watermark has passed them")
+    if counts["others"]:
+        say(f"{amount(counts['others'], 'row')} of changes and calls")
 
 
-def say_budget(numbers: Totals, spending: Spending, query: Query) -> None:
+def say_budget(numbers: Totals, spending: Spending, program: Program) -> None:
     """Say on stderr whether a budget was needed, and what it was spent on."""
-    for line in budget_lines(numbers, spending, spending.known_work(query)):
+    for line in budget_lines(numbers, spending, program.known_work(spending)):
         say(line)
 
 

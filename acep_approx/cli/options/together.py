@@ -78,10 +78,13 @@ SPENDING = tuple(
 )
 """How much is done, and how: of one query, of many, and of rules."""
 REPORTS = tuple(one.name for one in fields(ReportOptions))
+OF_SPARK = ("spark", "master", "shards", "stream", "trigger", "until_done", "checkpoint", "id")
+"""How programs of all kinds are run on Spark."""
 OF_SETS = ("queries", "strict", "bind", "reorder", "stamp", "limit", "key_idle", "start", *REPORTS)
 WITH_SETS = (*OF_SETS, *LATENESS, *SPENDING, "horizon")
 OF_ONE_TUNING = ("most_steps", "spark", "master")
-CHECKPOINTS = ("checkpoint", "checkpoint_every", "finish")
+_LASTING = ("checkpoint_every", "finish")
+CHECKPOINTS = ("checkpoint", *_LASTING)
 OF_BUDGETS = [one.name for group in (ExpandedBudgetOptions, LearningOptions, ReportOptions) for one in fields(group)]
 OF_BUDGETS.append("shed_rules")
 THREE = ("matches", "points", "count")
@@ -89,7 +92,6 @@ KEPT = ("matches", "points", "partial")
 CHOOSE = f"choose {', '.join(THREE)}"
 ONE_OF_THEM = "leave one of them out"
 ALONE = "leave it out, or leave out --spark"
-FINAL = "leave it out: on Spark results are put out when they are final"
 
 REFUSED: dict[str, Refusals] = {
     # --- programs -------------------------------------------------------------------------------------------------
@@ -97,9 +99,18 @@ REFUSED: dict[str, Refusals] = {
         "ACEP-U064",
         NOT_YET,
         _outputs_but(CHOOSE, *THREE),
-        but=COMMON.union(WITH_SETS, CHECKPOINTS),
+        but=COMMON.union(WITH_SETS, CHECKPOINTS, OF_SPARK),
         hint="leave it out, or run the query by itself: acep run QUERY",
     ),
+    "set on Spark": Refusals(
+        "ACEP-S072",
+        NOT_WITH,
+        {
+            "stamp": "give events a time, such as that of their arrival",
+            **_each("leave it out: on Spark a checkpoint is written with each micro-batch", *_LASTING),
+        },
+    ),
+    "set here": Refusals("ACEP-U064", NOT_YET, _each("leave it out: events of one time keep their order", "id")),
     "no set": Refusals("ACEP-U064", OF_USE_WITH, _each("add --queries FOLDER", "strict", "reorder", "stamp")),
     "training of a set": Refusals(
         "ACEP-U064",
@@ -128,8 +139,20 @@ REFUSED: dict[str, Refusals] = {
         "ACEP-U064",
         NOT_YET,
         _outputs_but("leave it out: FOR EACH POINT gives the points of a rule", "matches"),
-        but=COMMON.union(RULES_ONLY, ("bind",), SPENDING, REPORTS),
+        but=COMMON.union(RULES_ONLY, ("bind",), SPENDING, REPORTS, OF_SPARK, ("watermark",)),
         hint="leave it out",
+    ),
+    "rules on Spark": Refusals(
+        "ACEP-S072",
+        NOT_WITH,
+        {
+            "store": "leave it out: tables lie in the state of the job, and --changes FOLDER has what is written",
+            "limit": "leave it out",
+            **_each("leave it out: on Spark a checkpoint is written with each micro-batch", *_LASTING),
+        },
+    ),
+    "rules here": Refusals(
+        "ACEP-U064", NOT_YET, _each("leave it out, or wait for late events from Python", "id", "watermark")
     ),
     "rules without a store": Refusals(
         "ACEP-U064", OF_USE_WITH, _each("add --store FILE", "checkpoint_every", "finish")
@@ -237,14 +260,14 @@ REFUSED: dict[str, Refusals] = {
         "on Spark {option} is of use with {mine} only",
         _each(
             "add --stream, or leave it out",
-            *("watermark", "checkpoint", "trigger", "until_done", "metrics_port", "late", "learn"),
+            *("watermark", "checkpoint", "trigger", "until_done", "metrics_port", "late", "learn", "reorder"),
+            *("emit", "changelog"),
         ),
     ),
     "Spark": Refusals(
         "ACEP-S072",
         NOT_WITH,
         _each(ALONE, "start", "learn_log", "report", "page", "shed", "expand", "sequence", "idle")
-        | _each(FINAL, "emit", "changelog")
         | _each("say --within in its place", "horizon")
         | _each("write Parquet first, or leave out --spark", *NOT_ON_SPARK)
         | _outputs_but(f"{CHOOSE}, or leave out --spark", *THREE)
@@ -266,7 +289,6 @@ REFUSED: dict[str, Refusals] = {
         {
             "limit": "a stream is written as it comes",
             "format": "a stream is written as Parquet",
-            "output:count": "count the rows that were written, or those of --output points",
         },
     ),
     "trigger": Refusals("ACEP-S072", "{mine} does not go with {option}", {"until_done": ONE_OF_THEM}),

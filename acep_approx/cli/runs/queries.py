@@ -69,6 +69,7 @@ class SetRun(ProgramRun):
 
     def __init__(self, request: RunRequest) -> None:
         super().__init__(request)
+        refuse(request.asked, {"set here": "--queries"})
         if "watermark" in request.asked:
             refuse(request.asked, {"watermark of a set": "--watermark"})
         self._has_watermark = request.waits()
@@ -137,19 +138,7 @@ class SetRun(ProgramRun):
 
     def _leave_out(self, schema: pa.Schema) -> None:
         """Take queries out that do not fit the columns, once these are known."""
-        folder, misfits = self.folder, list[str]()
-
-        def misfit(id_: str, error: Any) -> None:
-            misfits.append(id_)
-            folder.misfit(id_, error)
-
-        folder.desk.check(schema, misfit)
-        if self.options.many.strict:
-            folder.refuse()
-        for id_ in misfits:
-            if id_ in folder.desk:
-                folder.desk.remove(id_, cascade=True)
-        folder.tell_wrong()
+        self.folder.leave_out_misfits(schema, strict=self.options.many.strict)
 
     def tell(self) -> None:
         """Tell how many events were read."""

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Any, Self
 
 from acep_approx.cli.metrics import tell_query
 from acep_approx.cli.no_match import found_nothing, say_no_match
-from acep_approx.cli.on_spark.batch import folder_form
 from acep_approx.cli.options.arrivals import REVISING
 from acep_approx.cli.options.groups import command_line
 from acep_approx.cli.options.matching import BudgetOptions, LearningOptions, ReportOptions
-from acep_approx.cli.options.output import Format, ResultKind, format_of, is_folder
+from acep_approx.cli.options.output import Format, ResultKind, format_of
 from acep_approx.cli.options.together import CHECKPOINTS, refuse
 from acep_approx.cli.runs.page import PageRequest
 from acep_approx.cli.runs.request import RunRequest
@@ -64,13 +63,12 @@ class QueryProgram:
         options, output = request.options, request.output
         live_too = ("checkpoint_every", "finish") if request.is_live else ()
         refuse({name: option for name, option in request.asked.items() if name not in live_too}, {"no rules": ""})
-        is_on_spark, is_streamed = options.spark.spark, options.stream.stream
-        _check_spark(request)
+        if not any(name in request.asked for name in REVISING):
+            refuse(request.asked, {"events in order": ""})
         revisions = None
-        if not is_on_spark and request.waits("late events of a query"):
+        if request.waits("late events of a query"):
             revisions = options.revisions.asked(request.inputs)
-        is_by_workers = is_on_spark and output.file is not None and (is_streamed or is_folder(output.file))
-        form = folder_form(output, is_new=not is_streamed) if is_by_workers else output.form()
+        form = output.form()
         output.check(form, is_expanded=options.spending.expand)
         check_budget(request)
         page = request.page
@@ -78,19 +76,6 @@ class QueryProgram:
 
         query = compile_query(request.text, **options.matching.replaced, engine=options.matching.engine.value)
         return cls(query, form, revisions, page)
-
-
-def _check_spark(request: RunRequest) -> None:
-    is_on_spark, is_streamed = request.options.spark.spark, request.options.stream.stream
-    kinds = {"batch on Spark": "--stream"} if is_on_spark and not is_streamed else {}
-    kinds |= dict.fromkeys(["Spark"] if is_on_spark else ["no cluster", "here"], "--spark")
-    if is_streamed:
-        kinds["stream on Spark"] = "--stream"
-    refuse(request.asked, kinds)
-    if "trigger" in request.asked:
-        refuse(request.asked, {"trigger": "--trigger"})
-    if not is_on_spark and not any(name in request.asked for name in REVISING):
-        refuse(request.asked, {"events in order": ""})
 
 
 class QueryRun(ProgramRun):

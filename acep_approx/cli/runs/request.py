@@ -98,6 +98,8 @@ class RunRequest:
         if query is None or not inputs:
             raise needed("QUERY" if query is None else "INPUT")
         text = read_query(query) if query else ""
+        if not options.spark.spark:
+            refuse(asked_for(context), dict.fromkeys(("no cluster", "here"), "--spark"))
         made = cls(context, query, text, inputs, options, quiet, asked_for(context))
         if "open_end" in made.asked:
             refuse(made.asked, {"open end": "--open-end"})

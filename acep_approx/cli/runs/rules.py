@@ -54,7 +54,7 @@ class RulesRun(ProgramRun):
         super().__init__(request)
         options = self.options.rules
         self.page = request.page
-        refuse(request.asked, {"rules": RULES})
+        refuse(request.asked, {"rules": RULES, "rules here": RULES})
         if options.store is None:
             refuse(request.asked, {"rules without a store": "--store"})
         check_budget(request)

@@ -153,10 +153,10 @@ class SparkMatcher:
 
 def _parts(program: Program, schema: pa.Schema, roles: Roles, shards: int) -> tuple[Part, ...]:
     """The parts of a program: those with keys have so many shards each, of the others each has one."""
-    found = []
+    found: list[Part] = []
     for one in program.divided(schema, roles, shards):
         keys = one.needs(schema, roles).keys
-        found.append(Part(one, keys, shards if keys else 1))
+        found.append(Part(one, keys, shards if keys else 1, is_copy=bool(found)))
     return tuple(found)
 
 

@@ -150,6 +150,8 @@ class Driver:
         on_own_core = budget.needs_clock and shards <= spending.cores
         if shards < 2 or on_own_core:  # time that a shard does not use is of no use to one on another core
             return
+        if budget.unit == "%" and len(self.job.parts) > 1:  # an event's worth is not the same work in each part
+            return
         needs = [Need(0, 1.0, 0, 0, 0.0)] * shards
         for row in metrics:
             needs[row.shard] = Need(row.events, row.weight, row.steps, row.bound, row.price)

@@ -39,6 +39,8 @@ COUNTS = (
     "events", "relevant", "matches", "others", "points", "late", "malformed", "without_key", "steps", "bound", "live",
     "waiting", "audited", "kept",
 )  # fmt: skip
+SEEN = ("events", "relevant", "waiting")
+"""Of these, counts of events: those that several parts of a job get count once."""
 RECENT = 512
 """Micro-batches whose audit counts for the estimate of recall."""
 PARTS = 16
@@ -64,7 +66,8 @@ def observed(packed: DataFrame, name: str | Observation = NAME, *, by_part: bool
     """
     from pyspark.sql import functions as sql
 
-    sums = [sql.sum(column).alias(column) for column in (*COUNTS, "seconds")]
+    seen = {name: sql.when(sql.col("is_copy") == 0, sql.col(name)) for name in SEEN}
+    sums = [sql.sum(seen.get(column, sql.col(column))).alias(column) for column in (*COUNTS, "seconds")]
     shed = [sql.sum(sql.get("shed", sql.lit(i))).alias(f"shed_{i}") for i in range(len(REASONS))]
     part = sql.pmod(sql.col("shard"), sql.lit(PARTS))
     audits = [

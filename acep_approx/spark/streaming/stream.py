@@ -88,7 +88,7 @@ def start(
     control = state / CONTROL
     control.mkdir(parents=True, exist_ok=True)
     flow = _controlled(matcher, control).flow(events)
-    places = places_of(flow.job.tables, to, changes, calls)
+    places = {MATCHES: Path(to).absolute()} | places_of(flow.job.tables, changes=changes, calls=calls)
     writer = Writer(flow, places, aside, Driver(flow.job, control))
     stream = observed(flow.outputs()).writeStream.foreachBatch(writer)
     stream = stream.option("checkpointLocation", str(state)).outputMode("append")
@@ -107,16 +107,16 @@ def start(
 
 
 def places_of(
-    tables: Mapping[str, Any], to: str | Path, changes: str | Path | None, calls: str | Path | None
+    tables: Mapping[str, Any], *, changes: str | Path | None = None, calls: str | Path | None = None
 ) -> dict[str, Path]:
-    """The folders of the tables of a program, by name.
+    """The folders of the tables of a program beside its results, by name, as far as they are wanted.
 
     Raises
     ------
     UsageError
         ``ACEP-S075``: the program has no such tables.
     """
-    found = {MATCHES: Path(to).absolute()}
+    found: dict[str, Path] = {}
     asked = {"changes": (changes, CHANGES), "calls": (calls, CALLS)}
     for name, (folder, beginning) in asked.items():
         mine = [table for table in tables if table.startswith(beginning)]

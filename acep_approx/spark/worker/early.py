@@ -107,7 +107,9 @@ class EarlyProgram(QueryProgram):
         """Begin in a shard, or go on from a state."""
         shedding = self._early_shedder(setting, turn)
         if state is None:
-            return EarlyWork(self._matcher(setting.roles, shedding), setting.order)
+            made = self._matcher(setting.roles, shedding)
+            made.push(setting.schema.empty_table())  # time may pass before its first event
+            return EarlyWork(made, setting.order)
         saved = MATCHER.unpack(state, of=meaning(self.query.plan))
         with MATCHER.reading():
             asked, options = RevisedMatcher.made_with(saved)
@@ -156,8 +158,7 @@ class EarlyWork(Work):
 
     def pass_time(self, tick: int) -> Iterator[Named]:
         """No event before ``tick`` comes any more."""
-        if self.matcher.stream is not None:
-            yield MATCHES, self.matcher.punctuate(tick)
+        yield MATCHES, self.matcher.punctuate(tick)
 
     def finish(self) -> Iterator[Named]:
         """The stream has ended."""
@@ -165,9 +166,12 @@ class EarlyWork(Work):
 
     @property
     def waits_until(self) -> int | None:
-        """The next tick, as long as events are held: they are let go of, or run, as time passes."""
+        """The next tick, as long as events are held: they are let go of, or run, as time passes.
+
+        Before Spark knows of a watermark it is 0.
+        """
         reached = self.matcher.watermark
-        return None if reached is None or not self.matcher.held_events else reached + 1
+        return max(reached or 0, 0) + 1 if self.matcher.held_events else None
 
     def state_bytes(self) -> bytes:
         """All that is needed to go on elsewhere."""

@@ -33,11 +33,14 @@ class Part:
         Columns; none: all events are matched together, in one shard.
     shards : int
         0: as many as Spark finds good, in a batch.
+    is_copy : bool
+        Whether its events are copies of those of another part, which tells of those that are left out.
     """
 
     program: Program
     keys: tuple[str, ...] = ()
     shards: int = 1
+    is_copy: bool = False
 
 
 @dataclass(frozen=True)
@@ -84,14 +87,14 @@ class Job:
         """How many there are; 0: as many as Spark finds good."""
         return sum(part.shards for part in self.parts)
 
-    def program_of(self, shard: int) -> Program:
-        """What a shard runs."""
+    def part_of(self, shard: int) -> Part:
+        """What a shard is of."""
         before = 0
         for part in self.parts:
             before += part.shards
             if shard < before:
-                return part.program
-        return self.parts[-1].program  # of a batch, whose shards nobody counts
+                return part
+        return self.parts[-1]  # of a batch, whose shards nobody counts
 
     def apart(self) -> Iterator[Job]:
         """A job for each part."""
@@ -170,7 +173,7 @@ class Job:
     @property
     def setting(self) -> Setting:
         """What a program is told of the job."""
-        return Setting(self.plain, self.roles, self.order, self.tables, self.shards, self.spending)
+        return Setting(self.plain, self.roles, self.order, self.tables, self.shards, len(self.parts), self.spending)
 
     @property
     def results(self) -> pa.Schema:

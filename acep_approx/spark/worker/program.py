@@ -62,6 +62,8 @@ class Setting:
         What comes of the job.
     shards : int
         Of all parts; 0: as many as Spark finds good.
+    parts : int
+        How many there are, each of which gets all events.
     spending : Spending or None
     """
 
@@ -70,6 +72,7 @@ class Setting:
     order: tuple[str, ...]
     tables: dict[str, pa.Schema]
     shards: int
+    parts: int
     spending: Spending | None
 
 

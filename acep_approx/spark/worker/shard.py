@@ -40,8 +40,8 @@ class ShardMetrics:
     left out; ``waiting`` for the watermark. ``matches`` are rows put out as results, ``others`` in other tables;
     ``points`` match points inside a budget.
     ``steps`` run-steps of the ``bound`` that was granted; ``live`` runs; ``shed`` runs by reason, in the order of
-    ``engines.runs.worth.REASONS``; ``price`` from which on runs are kept, ``weight`` of the
-    shard in the budget; ``audited`` match points of the protected cohort and
+    ``engines.runs.worth.REASONS``; ``price`` from which on runs are kept, ``weight`` of the shard in the budget;
+    ``is_copy`` is 1 where other shards have the same events; ``audited`` match points of the protected cohort and
     those of them that were found without protection (``kept``); ``version`` of the history, 0 without; ``seconds``
     that the step took, those of it that runs were matched (``spent``), and what a budget ``granted`` of these.
     """
@@ -64,6 +64,7 @@ class ShardMetrics:
     shed: tuple[int, ...] = (0,) * len(REASONS)
     price: float = 0.0
     weight: float = 1.0
+    is_copy: int = 0
     seconds: float = 0.0
     spent: float = 0.0
     granted: float = 0.0
@@ -148,7 +149,8 @@ class Shard:
     _work: Work | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
-        self.program = self.job.program_of(self.number)
+        self.part = self.job.part_of(self.number)
+        self.program = self.part.program
         self.order = Order(Wait(Watermarks(None), ties=self.job.order))
         if self.state is not None:
             scope = SHARD.unpack(self.state, of=self._identity)
@@ -298,6 +300,8 @@ class Shard:
         if self.program.orders:
             late = len(rejected := work.rejected())
             left_out = self._with_late(rejected, left_out)
+        if self.part.is_copy:
+            left_out, late = left_out.slice(0, 0), 0
         metrics = ShardMetrics(
             **between(before, work.counters()),
             matches=len(tables[MATCHES]),
@@ -306,6 +310,7 @@ class Shard:
             malformed=len(left_out) - late,
             waiting=len(self.order.waiting) + work.held,
             weight=self.weight,
+            is_copy=int(self.part.is_copy),
             seconds=time.perf_counter() - begun,
         )
         return Processed(tables, left_out, metrics, work.sample())

@@ -1,0 +1,364 @@
+"""Programs of all kinds on Spark are what they are here: sets of queries, rules, early results, counts."""
+
+from __future__ import annotations
+
+from collections import Counter
+from random import Random
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+from acep_approx import QuerySet, compile_query, compile_rules
+from acep_approx.errors import AcepError, DataError, UnsupportedError, UsageError
+from acep_approx.subscriptions.results import common_columns, in_types_of
+from tests.cases import cases
+from tests.rule_worlds import rule_world
+from tests.spark_cases import ID, random_cases, rows, waits_for_the_end
+from tests.spark_streamed import Streamed, in_batch, streamed
+
+SHARD_COUNTS = (1, 2, 3)
+
+
+def stream(number: int, seed: int) -> pa.Table:
+    """Events of two keys, with ties in time."""
+    dice = Random(seed)
+    return pa.table({
+        "ts": pa.array(sorted(dice.randrange(1, number) for _ in range(number)), pa.int64()),
+        "user": [f"u{dice.randrange(5)}" for _ in range(number)],
+        "shop": [f"s{dice.randrange(3)}" for _ in range(number)],
+        "type": [dice.choice("ABC") for _ in range(number)],
+        "x": [dice.randrange(9) for _ in range(number)],
+        "id": pa.array(range(number), pa.int64()),
+    })  # fmt: skip
+
+
+# --- sets -------------------------------------------------------------------------------------------------------------
+
+QUERIES = {
+    "by user": "PATTERN SEQ(A a, B b) WHERE [user] AND b.x > a.x WITHIN 20",
+    "by both": "PATTERN SEQ(A a, B b, C c) WHERE [user] AND [shop] AND b.x > a.x WITHIN 20",
+    "by shop": "PATTERN SEQ(A a, B b, C c) WHERE [shop] AND b.x > a.x + 3 WITHIN 9 RETURN a.x AS ax, c.x AS user",
+    "by nothing": "PATTERN SEQ(A a, B b, ~(C c)) WHERE b.x > a.x + 6 WITHIN 5",
+    "neighbours": "PATTERN SEQ(A a, B b) WHERE strict_contiguity { [user] } WITHIN 5",
+    "up": "PATTERN SEQ(A a, B b) WHERE [user] AND b.x > a.x WITHIN 9 RETURN a.user AS user, b.x AS p PUBLISH Up",
+    "twice up": "PATTERN SEQ(Up a, Up b) WHERE [user] AND b.p > a.p WITHIN 20",
+    "low": "PATTERN SEQ(A a, B b) WHERE [user] AND b.x < a.x WITHIN 9 RETURN b.x AS p PUBLISH Low",
+    "after low": "PATTERN SEQ(Low a, Low b) WHERE b.p > a.p + 5 WITHIN 3",
+    "high": "PATTERN C c WHERE c.x > 7 WITHIN 1",
+    "cel": "SELECT x FROM FILTER {x > 6} A",
+}
+
+
+def desk_of(names: Any, **options: Any) -> QuerySet:
+    """A set of some of the queries."""
+    desk = QuerySet(time="ts", **options)
+    for name in names:
+        desk.add(QUERIES[name], id=name)
+    return desk
+
+
+def choice(dice: Random) -> list[str]:
+    """Some queries; those that read a stream come with those that publish it."""
+    chosen = {name for name in QUERIES if dice.random() < 0.4} or {"by user"}
+    chosen |= {"up"} if "twice up" in chosen else set()
+    chosen |= {"low"} if "after low" in chosen else set()
+    return [name for name in QUERIES if name in chosen]
+
+
+@pytest.mark.parametrize("seed", range(cases(240)))
+def test_a_set_finds_what_it_finds_here(seed):
+    dice = Random(seed)
+    events, names, output = stream(dice.choice((30, 120)), seed), choice(dice), dice.choice(("matches", "points"))
+    expected = rows(desk_of(names, output=output, bind="id").match(events).table())
+    matcher = desk_of(names, output=output).spark(id="id")
+    job = matcher.job(events.schema, is_stream=True, shards=dice.choice(SHARD_COUNTS))
+    found = streamed(job, events, dice, dice.choice((0, 3)))
+    assert found.rows() == expected, names
+    assert found.sums["events"] == len(events)
+    assert in_batch(job, events, dice).rows() == expected
+
+
+def test_queries_are_matched_apart_by_the_keys_that_they_share():
+    job = desk_of(QUERIES).spark(id="id").job(stream(9, 1).schema, is_stream=True, shards=2)
+    parts = [(part.keys, part.shards, part.is_copy, [*part.program.running.graph.ids]) for part in job.parts]
+    assert parts == [
+        (("user",), 2, False, ["by user", "by both", "up", "twice up"]),
+        (("shop",), 2, True, ["by shop"]),
+        ((), 1, True, ["low", "after low", "high"]),
+        ((), 1, True, ["by nothing", "neighbours", "cel"]),
+    ]
+    told = [*job.plan_words()]
+    assert told[0] == "4 queries (by user, by both, up, ...): matched apart by user"
+    assert told[3].endswith("matched in one task: no column is a key of all of its queries, as [user] is")
+
+
+def test_events_left_out_are_told_once_though_several_parts_get_them():
+    events = stream(40, 3)
+    late = pa.concat_tables([events.slice(20), events.slice(0, 2)])
+    job = desk_of(QUERIES).spark(id="id").job(events.schema, is_stream=True, shards=2)
+    found = Streamed()
+    dice = Random(1)
+    for piece in (late.slice(0, 20), late.slice(20)):
+        some = streamed(job, piece, dice)
+        found.sums += some.sums
+    assert found.sums["late"] == 0, "each run begins anew"
+
+
+@pytest.mark.parametrize("size", [1, 40])
+def test_queries_of_a_template_stay_one(size):
+    events = stream(120, 4)
+    template = "PATTERN SEQ(A a, B b) WHERE b.x > a.x + :low WITHIN 9"
+    table = [{"low": n % 8} for n in range(size)]
+    here, there = QuerySet(bind="id"), QuerySet()
+    for desk in (here, there):
+        desk.add_many(template, table)
+    expected = rows(here.match(events).table())
+    job = there.spark(id="id").job(events.schema, is_stream=True, shards=3)
+    assert [len(part.program.running.graph.ids) for part in job.parts] == ([1] if size == 1 else [14, 13, 13])
+    assert streamed(job, events, Random(1)).rows() == expected
+
+
+def test_what_a_set_has_of_its_own_is_refused_where_spark_has_it():
+    for options, words in (
+        ({"budget": "5 steps/event"}, "budget"),
+        ({"watermark": 5, "source": "user"}, "source"),
+        ({"stamp": True}, "stamp"),
+    ):
+        with pytest.raises(UsageError, match=f"ACEP-U064: .*{words}"):
+            QuerySet(**options).spark()
+    with pytest.raises(UsageError, match="ACEP-U040"):
+        QuerySet().spark(policy="oldest")
+    assert QuerySet(reorder="5 s").spark().watermark == "5 s"
+
+
+def test_the_checkpoint_of_another_set_is_refused():
+    events = stream(9, 1)
+    states = []
+    for names in (["by user"], ["by user", "by both"]):
+        job = desk_of(names).spark(id="id").job(events.schema, is_stream=True)
+        shard = _shard(job, states[0] if states else None) if not states else None
+        if shard is None:
+            with pytest.raises(DataError, match="ACEP-S012: .* queries"):
+                _shard(job, states[0])
+        else:
+            shard.process(events.select(job.schema.names), 5)
+            states.append(shard.to_bytes())
+
+
+def _shard(job: Any, state: bytes | None) -> Any:
+    from acep_approx.spark.worker.shard import Shard
+
+    return Shard(job, 0, state)
+
+
+# --- rules ------------------------------------------------------------------------------------------------------------
+
+
+Done = tuple[Counter[str], dict[str, Counter[str]], Counter[str]]
+"""Matches, changes by table, and calls, without the numbers of rows."""
+
+
+def outcome_here(rules: Any, events: pa.Table, store: Any) -> Done:
+    """What rules do here; columns of several rules have one type, as in the results of a set."""
+    out = rules.run(events, bind=ID, store=store)
+    matches: Counter[str] = Counter()
+    columns = common_columns(table.schema for table in out.values())
+    for rule, table in out.items():
+        matches.update(f"{rule} {_known(row)}" for row in in_types_of(columns, table).to_pylist())
+    changes = {name: rows(table.drop_columns("row")) for name, table in out.changes.items()}
+    calls = Counter(str({name: row[name] for name in CALLED}) for row in out.calls.to_pylist())
+    return matches, changes, calls
+
+
+CALLED = ("rule", "name", "time", "arguments")
+
+
+def _known(row: dict[str, Any]) -> str:
+    """A row without the columns that it has nothing in."""
+    return str(sorted((name, str(value)) for name, value in row.items() if value is not None))
+
+
+@pytest.mark.parametrize("seed", range(cases(480)))
+def test_rules_do_what_they_do_here(seed):
+    world, dice = rule_world(seed, failures=False), Random(seed)
+    try:
+        rules = compile_rules(world.text)
+    except UnsupportedError:
+        return
+    events = world.events()
+    shift = 1 - min([0, *events["ts"].to_pylist()])  # before 1970 Spark has no watermark
+    events = events.set_column(0, "ts", pc.add(events["ts"], shift))
+    events = events.append_column(ID, pa.array(range(len(events)), pa.int64()))
+    expected, changes, calls = outcome_here(rules, events, world.store())
+    matcher = rules.spark(store=world.store(), id=ID)
+    job = matcher.job(events.schema, is_stream=True, shards=dice.choice(SHARD_COUNTS))
+    found = streamed(job, events, dice, dice.choice((0, 3)))
+    matches = [{**row} for row in found.table().to_pylist()]
+    told = Counter(f"{row.pop('rule')} {_known(row)}" for row in matches)
+    if not _waits_for_rows(rules):
+        assert told == expected, world.text
+        assert {name: found.rows(f"changes of {name}") for name in changes} == changes
+        told_calls = Counter(str({name: row[name] for name in CALLED}) for row in found.table("calls").to_pylist())
+        assert told_calls == calls
+        ids = found.table("calls")["id"].to_pylist() if found.tables["calls"] else []
+        assert len(set(ids)) == len(ids)
+    else:
+        assert not told - expected
+
+
+def _waits_for_rows(rules: Any) -> bool:
+    """Whether a match waits for a window of events to close: a stream has no end."""
+    return any(rule.is_late and rule.plan.is_count_window for rule in rules.program.rules)
+
+
+KEYED = """
+TABLE seen (id text, n int DEFAULT 0, KEY (id))
+TABLE limits (kind text, most int, KEY (kind))
+RULE count ON PATTERN B a WITHIN 1 DO UPSERT seen SET n = old.n + 1 AT (a.user) END
+RULE often ON PATTERN SEQ(A a, B b) WHERE [user] AND store.seen[b.user].n > store.limits['often' AT b].most WITHIN 10
+  DO CALL note(a.user, b.x); UPDATE seen SET n = 0 AT (a.user) END
+"""
+ELSEWHERE = {
+    "has no key": KEYED + "RULE all ON PATTERN SEQ(A a, C c) WITHIN 3",
+    "has not the key of those before it": KEYED + "RULE all ON PATTERN SEQ(A a, C c) WHERE [shop] WITHIN 3",
+    "names rows of the table 'seen' by no such key": KEYED
+    + "RULE all ON PATTERN SEQ(A a, C c) WHERE [user] WITHIN 3 DO UPSERT seen SET n = 1 AT (c.shop) END",
+}
+
+
+def test_rules_are_matched_apart_where_their_rows_lie_with_their_events():
+    events, store = stream(200, 5), {"limits": [{"kind": "often", "most": 3}]}
+    rules = compile_rules(KEYED)
+    job = rules.spark(id="id", store=store).job(events.schema, is_stream=True, shards=3)
+    assert [(part.keys, part.shards) for part in job.parts] == [(("user",), 3)]
+    found = streamed(job, events, Random(1))
+    out = rules.run(events, store=store, bind="id")
+    assert sum(map(len, out.values())) == len(found.table()) > 50
+    assert found.rows("changes of seen") == rows(out.changes["seen"].drop_columns("row"))
+
+
+@pytest.mark.parametrize("why", ELSEWHERE)
+def test_other_rules_run_in_one_task_and_it_is_said_why(why):
+    job = compile_rules(ELSEWHERE[why]).spark(id="id").job(stream(9, 1).schema, is_stream=True, shards=3)
+    assert job.shards == 1
+    assert why in next(job.plan_words())
+
+
+# --- early results, counts ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_early_results_come_to_those_that_are_final(seed):
+    dice = Random(seed)
+    for case in random_cases(cases(240), seed):
+        for emit in ("early", 2):
+            try:
+                matcher = case.matcher(emit=emit)
+            except AcepError:  # what cannot be taken back: refused here, too
+                continue
+            job = matcher.job(case.events.schema, is_stream=True, shards=dice.choice(SHARD_COUNTS))
+            found = streamed(job, case.events, dice, dice.choice((0, 3)))
+            if not waits_for_the_end(case):
+                assert net(found.table()) == case.expected(), case
+
+
+def net(changes: pa.Table) -> Counter[str]:
+    """What remains of results that come and are taken back; none is taken back before it came."""
+    remain: Counter[str] = Counter()
+    there: Counter[str] = Counter()
+    for row in changes.to_pylist():
+        sign = 1 if row.pop("op") == "+I" else -1
+        name = row.pop("match_id")
+        there[name] += sign
+        remain[str(row)] += sign
+        assert there[name] in (0, 1)
+    return +remain
+
+
+@pytest.mark.parametrize("emit", ["early", 4])
+def test_results_are_taken_back_where_a_late_event_excludes_them(emit):
+    query, events = compile_query("PATTERN SEQ(A a, B b, ~(C c)) WHERE [user] AND b.x > a.x WITHIN 20"), stream(400, 3)
+    job = query.spark(id="id", emit=emit).job(events.schema, is_stream=True, shards=2)
+    found = streamed(job, events, Random(1), 12)
+    assert "-D" in found.table()["op"].to_pylist()
+    assert net(found.table()) == rows(query.match(events, bind="id").to_arrow())
+    final = streamed(query.spark(id="id").job(events.schema, is_stream=True, shards=2), events, Random(1), 12)
+    assert found.sums["late"] == final.sums["late"] == 0
+
+
+def test_a_batch_has_no_early_results():
+    matcher = compile_query("PATTERN SEQ(A a, B b) WITHIN 5").spark(emit="early")
+    with pytest.raises(UsageError, match="ACEP-S071"):
+        matcher.job(stream(9, 1).schema)
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_counts_of_a_stream_add_up(seed):
+    dice = Random(seed)
+    for case in random_cases(cases(240), seed):
+        if waits_for_the_end(case):
+            continue
+        job = case.matcher(output="counts").job(case.events.schema, is_stream=True, shards=dice.choice(SHARD_COUNTS))
+        found = streamed(job, case.events, dice, 3)
+        sums: Counter[int] = Counter()
+        for row in found.table().to_pylist():
+            sums[row["errors"]] += row["matches"]
+        expected = {errors: number for errors, number in case.query.match(case.events).count_by_errors().items() if number}
+        assert dict(sums) == expected, case
+
+
+# --- budgets ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(cases(48, 4)))
+@pytest.mark.parametrize("budget", ["1 steps/event", "30%"])
+def test_a_set_inside_a_budget_finds_what_is_right(budget, seed):
+    dice, events = Random(seed), stream(300, seed)
+    names = ["by user", "by shop", "by both"]
+    expected = rows(desk_of(names, bind="id").match(events).table())
+    matcher = desk_of(names).spark(id="id", budget=budget, policy="oldest", full_work=4.0, seed=seed)
+    job = matcher.job(events.schema, is_stream=True, shards=2)
+    found = streamed(job, events, dice, 3)
+    assert not found.rows() - expected
+    most = 1.0 if budget != "30%" else 0.3 * 4.0
+    assert 0 < found.sums["steps"] <= most * len(events) + 1e-6
+    assert found.table().num_rows < expected.total()
+
+
+def test_the_whole_budget_is_the_exact_answer():
+    events, dice = stream(200, 1), Random(1)
+    for desk, here in ((desk_of(QUERIES), desk_of(QUERIES, bind="id")),):
+        job = desk.spark(id="id", budget="100%").job(events.schema, is_stream=True, shards=2)
+        assert streamed(job, events, dice).rows() == rows(here.match(events).table())
+
+
+@pytest.mark.parametrize("seed", range(cases(48, 4)))
+def test_rules_inside_a_budget_say_what_is_certain(seed):
+    text = """
+    TABLE seen (id text, n int DEFAULT 0, KEY (id))
+    RULE rise ON PATTERN SEQ(A a, B b, C c) WHERE [user] AND b.x > a.x AND c.x > b.x WITHIN 40
+      DO UPSERT seen SET n = old.n + 1 AT (c.user) END
+    RULE see ON PATTERN SEQ(A a, C c) WHERE [user] AND store.seen[c.user].n > 2 WITHIN 9
+    """
+    rules, events = compile_rules(text), stream(400, seed)
+    expected = outcome_here(rules, events.append_column(ID, events["id"]), None)[0]
+    matcher = rules.spark(id="id", budget="2 steps/event", policy="oldest", audit=0)
+    job = matcher.job(events.schema, is_stream=True, shards=2)
+    found = streamed(job, events, Random(seed))
+    certain = [row for row in found.table().to_pylist() if row.pop("certain")]
+    told = Counter(f"{row.pop('rule')} {_known(row)}" for row in certain)
+    assert told.total() > 5
+    assert not told - expected
+    assert found.sums["steps"] <= 2 * len(events)
+
+
+def test_learning_goes_on_in_the_states_of_shards():
+    events = stream(3_000, 2)
+    matcher = desk_of(["by user"]).spark(id="id", budget="1 steps/event", learn=True)
+    job = matcher.job(events.schema, is_stream=True, shards=1)
+    found = streamed(job, events.slice(0, 600), Random(1))
+    assert np.isfinite(found.sums["steps"])
+    assert not found.rows() - rows(desk_of(["by user"], bind="id").match(events.slice(0, 600)).table())
