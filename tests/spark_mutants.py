@@ -6,6 +6,7 @@ Each is a context in which the real code is another one.
 from __future__ import annotations
 
 import json
+from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
@@ -20,7 +21,7 @@ from acep_approx.shedding.splitting import Split
 from acep_approx.spark.streaming import driver
 from acep_approx.spark.streaming.driver import LEARNER, Driver
 from acep_approx.spark.streaming.stream import Writer
-from acep_approx.spark.worker import shard
+from acep_approx.spark.worker import held
 from acep_approx.spark.worker.shard import Shard
 from acep_approx.spark.worker.spending import Spending
 from acep_approx.training.history_graph import HistoryGraph
@@ -32,7 +33,22 @@ Mutant = Callable[[], AbstractContextManager[Any]]
 
 def a_shard_begins_anew() -> AbstractContextManager[Any]:
     """The processor ignores the state."""
-    return patch.object(shard, "Shard", lambda job, number, state, batch: Shard(job, number, None, batch))
+    return patch.object(held, "taken", lambda job, told, number, state, batch: Shard(job, number, None, batch))
+
+
+def a_shard_is_known_by_its_number() -> AbstractContextManager[Any]:
+    """A worker goes on from where it stands, whatever state Spark has."""
+    return patch.object(held, "digest", lambda state: b"")
+
+
+def a_shard_that_was_taken_stays() -> AbstractContextManager[Any]:
+    """A task that is done again goes on from what the first one came to."""
+
+    class Held(OrderedDict):  # type: ignore[type-arg]
+        def pop(self, key: Any, default: Any = None) -> Any:
+            return self.get(key, default)
+
+    return patch.object(held, "_HELD", Held())
 
 
 def waiting_events_are_not_kept() -> AbstractContextManager[Any]:
@@ -163,6 +179,8 @@ def savings_are_made_up() -> Iterator[None]:
 
 MUTANTS: dict[Mutant, str] = {
     a_shard_begins_anew: EXACT,
+    a_shard_is_known_by_its_number: EXACT,
+    a_shard_that_was_taken_stays: EXACT,
     waiting_events_are_not_kept: EXACT,
     nobody_wakes_a_shard: EXACT,
     results_are_written_beside: EXACT,

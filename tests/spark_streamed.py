@@ -61,8 +61,8 @@ def stand_in(job: Job) -> TwsTester:
     return TwsTester(ShardProcessor(job, range(job.shards)), timeMode="EventTime", eventTimeExtractor=lambda _: END)
 
 
-def streamed(job: Job, events: pa.Table, dice: Random, delay: int = 0) -> Streamed:
-    """Run a stream in random micro-batches, its events out of order within the watermark's delay."""
+def streamed(job: Job, events: pa.Table, dice: Random, delay: int = 0, most: int = 9) -> Streamed:
+    """Run a stream in random micro-batches of at most so many events, out of order within the watermark's delay."""
     tick = events["ts"].to_numpy()
     arrival = np.argsort(tick + [dice.uniform(0, delay) for _ in tick], kind="stable")
     first, shard = 0, []
@@ -72,7 +72,7 @@ def streamed(job: Job, events: pa.Table, dice: Random, delay: int = 0) -> Stream
     testers, found = [stand_in(job) for _ in range(job.shards)], Streamed()
     at, watermark = 0, 0
     while at < len(arrival):
-        piece = arrival[at : at + dice.randint(1, 9)]
+        piece = arrival[at : at + dice.randint(1, most)]
         at += len(piece)
         for number, tester in enumerate(testers):
             mine = [int(i) for of_part in shard for i in piece[of_part[piece] == number]]

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any, cast
 
 from pyspark import TaskContext, cloudpickle
@@ -37,23 +39,17 @@ class ShardProcessor(StatefulProcessor):
     """
 
     def __init__(self, job: Job, groups: Sequence[int]) -> None:
-        self._job: Job | bytes = job
+        self._told: bytes = cloudpickle.dumps(job)  # type: ignore[no-untyped-call]
+        self._name = sha256(self._told).digest()
         self._shards = {group: number for number, group in enumerate(groups)}
 
     @property
     def job(self) -> Job:
-        """Unpickled when it is first asked for, with all that matches.
+        """Unpickled when it is first asked for, with all that matches; once in a process.
 
         A stream begins with a process that calls ``init`` alone, to see what is kept: it would load for a second.
         """
-        job = self._job
-        if isinstance(job, bytes):
-            job = self._job = cast("Job", pickle.loads(job))  # noqa: S301  (as Spark does with the rest)
-        return job
-
-    def __getstate__(self) -> dict[str, Any]:
-        """What goes to the workers."""
-        return {**vars(self), "_job": cloudpickle.dumps(self.job)}  # type: ignore[no-untyped-call]
+        return _job_of(self._told)
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         """Ask for the state and for timers."""
@@ -80,13 +76,15 @@ class ShardProcessor(StatefulProcessor):
 
     def _step(self, number: int, events: pa.Table, timers: Any) -> Iterator[Row]:
         from acep_approx.spark.plan.packing import packed
-        from acep_approx.spark.worker.shard import Shard
+        from acep_approx.spark.worker.held import keep, taken
 
-        state = self._state.get() if self._state.exists() else None
-        shard = Shard(self.job, number, None if state is None else bytes(state[0]), batch_of_task())
+        kept = self._state.get() if self._state.exists() else None
+        state = None if kept is None else bytes(kept[0])
+        shard = taken(self.job, self._name, number, state, batch_of_task())
         known, per_millisecond = timers.getCurrentWatermarkInMs(), self.job.ticks_per_millisecond
         processed = shard.process(events, known * per_millisecond if known > 0 else None)  # 0: Spark knows of none yet
-        self._state.update((shard.to_bytes(),))
+        state = shard.to_bytes()
+        self._state.update((state,))
         for timer in list(self._handle.listTimers()):
             self._handle.deleteTimer(timer)
         until = shard.waits_until
@@ -94,6 +92,12 @@ class ShardProcessor(StatefulProcessor):
             self._handle.registerTimer(-(-until // per_millisecond))
         for row in packed(number, processed):
             yield Row(**row)
+        keep(shard, self._name, state)
+
+
+@lru_cache(4)
+def _job_of(told: bytes) -> Job:
+    return cast("Job", pickle.loads(told))  # noqa: S301  (as Spark does with the rest)
 
 
 def batch_of_task() -> int | None:
