@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gzip
 import json
 import os
 import re
@@ -141,6 +142,54 @@ def test_options_that_do_not_go_together(words, code, named):
     assert refused.exit_code == 2, refused.output
     assert code in refused.output
     assert named in refused.output
+
+
+WRONG = [
+    ("run", "none.parquet", "ACEP-D010"),
+    ("run", "torn.parquet", "ACEP-D013"),
+    ("run", "torn.jsonl.gz", "ACEP-D013"),
+    ("run", "clock.parquet", "ACEP-S003"),
+    ("run", "events.jsonl clock.parquet", "ACEP-S021"),
+    ("run", "events.jsonl --id nobody", "ACEP-D002"),
+    ("run", "events.jsonl --bind nobody", "ACEP-D002"),
+    ("run", "events.jsonl --time nobody", "ACEP-D002"),
+    ("run", "events.jsonl --key-column nobody", "ACEP-D002"),
+    ("run", "events.jsonl --budget 3x", "ACEP-U030"),
+    ("run", "events.jsonl --budget 200runs", "ACEP-S006"),
+    ("run", "events.jsonl --budget 20% --history none", "ACEP-H001"),
+    ("run", "none --stream --watermark 5s", "ACEP-S070"),
+    ("run", "empty --stream --watermark 5s", "ACEP-D011"),
+    ("run", "in --stream", "ACEP-S004"),
+    ("run", "in --stream --watermark 5s --id nobody", "ACEP-D002"),
+    ("run", "in --stream --watermark 5s --budget 20% --history none", "ACEP-H001"),
+    ("train", "torn.parquet", "ACEP-D013"),
+    ("train", "events.jsonl --id nobody", "ACEP-D002"),
+    ("train", "events.jsonl --time nobody", "ACEP-D002"),
+    ("tune", "other.jsonl", "ACEP-Q060"),
+]
+
+
+@pytest.mark.parametrize(("command", "words", "code"), WRONG)
+def test_what_is_wrong_is_said_before_spark_starts(command, words, code, monkeypatch):
+    def starts(*_: object, **__: object) -> None:
+        raise AssertionError("Spark was started")
+
+    for place in ("acep_approx.spark.session", "acep_approx.spark.setup.session.session"):  # the first finds the second
+        monkeypatch.setattr(place, starts)
+    rows = events(100)
+    Path("in").mkdir()
+    Path("empty").mkdir()
+    write_parquet(Path("in/1.parquet"), rows)
+    whole = Path("in/1.parquet").read_bytes()
+    Path("torn.parquet").write_bytes(whole[: len(whole) // 2])
+    pq.write_table(pa.Table.from_pylist(rows), "clock.parquet")
+    Path("torn.jsonl.gz").write_bytes(gzip.compress(Path("events.jsonl").read_bytes())[:500])
+    write(Path("other.jsonl"), [{name: row[name] for name in ("ts", "user", "type")} for row in rows])
+    places = {"run": ["-o", "out", "--checkpoint", "state"] if "--stream" in words else [], "train": ["-o", "history"]}
+    said = acep(command, QUERY, *words.split(), "--spark", *places.get(command, []))
+    assert code in said.stderr, said.output
+    assert said.exit_code in (2, 3, 4)
+    assert not Path("state").exists()
 
 
 def test_a_folder_is_told_by_its_name(tmp_path):

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from acep_approx.api import Query
     from acep_approx.cli.write import Results
     from acep_approx.spark.plan.matcher import SparkMatcher
+    from acep_approx.spark.sources.files import EventFiles
 
 UNFINISHED = "_temporary"
 """What Spark's workers write to until their job is done."""
@@ -52,6 +53,35 @@ class OnSpark:
     def matcher(self) -> SparkMatcher:
         """What finds the matches."""
         return self.query.spark(**self.options)
+
+    def check(self, *, streaming: bool = False) -> EventFiles | None:
+        """Open the files, and bind the query to their columns, before Spark starts, which takes seconds.
+
+        Parameters
+        ----------
+        streaming : bool, default False
+            Whether the input is a folder that gets new files.
+
+        Returns
+        -------
+        EventFiles or None
+            None: they are not on this machine.
+
+        Raises
+        ------
+        AcepError
+            As ``read_files``, ``read_growing`` and ``SparkMatcher`` have it.
+        """
+        from acep_approx.spark.sources.files import EventFiles, is_elsewhere
+
+        if any(map(is_elsewhere, self.inputs)):
+            return None
+        if streaming:
+            files = EventFiles.in_folder(self.inputs[0], **self.reading)
+        else:
+            files = EventFiles.of(self.inputs, **self.reading)
+        self.matcher.check(files.schema, is_stream=streaming)
+        return files
 
     def session(self, *, streaming: bool = False) -> SparkSession:
         """Spark, started."""
@@ -131,7 +161,8 @@ def run_batch(asked: OnSpark, output: OutputOptions, form: Format) -> None:
     begun, console = clock.perf_counter(), words()
     is_seen = console.is_terminal and not asked.quiet
     with clear_errors(), console.status("matching on Spark") if is_seen else nullcontext():
-        events = read_files(asked.session(), asked.inputs, **asked.reading)
+        files, spark = asked.check(), asked.session()
+        events = read_files(spark, asked.inputs, **asked.reading) if files is None else files.read(spark)
         flow = asked.matcher.flow(events)
         observation = Observation(NAME)
         found = flow.matches(observed(flow.outputs(), observation, by_part=True))

@@ -107,9 +107,11 @@ def run_stream(asked: OnSpark, places: Places, options: StreamOptions, metrics_p
 
     begun = clock.perf_counter()
     with clear_errors(), ExitStack() as stack:
+        files, folder = asked.check(streaming=True), asked.inputs[0]
         if not asked.quiet:
             say("starting Spark ...")
-        events = read_growing(asked.session(streaming=True), asked.inputs[0], **asked.reading)
+        spark = asked.session(streaming=True)
+        events = read_growing(spark, folder, **asked.reading) if files is None else files.grow(spark, folder)
         told = Tally()
         told.sinks.append(stack.enter_context(live(told.totals, enabled=not asked.quiet)))
         if metrics_port is not None:

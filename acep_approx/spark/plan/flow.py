@@ -156,17 +156,21 @@ class Flow:
         if WATERMARK in self.events.schema[time].metadata:
             return self.events
         if self.watermark is None:
-            raise UsageError(
-                f"the stream has no watermark on {time!r}: nobody knows how late events may come",
-                code="ACEP-S004",
-                hint="say it: --watermark '10 seconds' (watermark= in Python; or "
-                f"events.withWatermark({time!r}, '10 seconds'))",
-            )
+            raise no_watermark(time)
         kind = dict(self.events.dtypes)[time]
         if kind == "timestamp":
             return self.events.withWatermark(quoted(time), self.watermark)
         stamp = F.timestamp_micros(_microseconds(column(time), kind, self.job.roles.unit))
         return self.events.withColumn(STAMP, stamp).withWatermark(STAMP, self.watermark)
+
+
+def no_watermark(time: str) -> UsageError:
+    """The error for a stream of which it is not known how late events may come (``ACEP-S004``)."""
+    return UsageError(
+        f"the stream has no watermark on {time!r}: nobody knows how late events may come",
+        code="ACEP-S004",
+        hint=f"say it: --watermark '10 s' (watermark= in Python; or events.withWatermark({time!r}, '10 seconds'))",
+    )
 
 
 def _microseconds(time: Column, kind: str, unit: str | None) -> Column:

@@ -18,7 +18,7 @@ from acep_approx.matching.outputs.bind import Wide, columns_of
 from acep_approx.matching.outputs.kinds import KINDS, OutputName
 from acep_approx.planning.durations import Duration
 from acep_approx.spark.plan.columns import arrow_schema, carried_roles
-from acep_approx.spark.plan.flow import Flow
+from acep_approx.spark.plan.flow import Flow, no_watermark
 from acep_approx.spark.worker.job import Job, Spending
 
 if TYPE_CHECKING:
@@ -113,6 +113,12 @@ class SparkMatcher:
         if not keys:
             log.warning("all events are matched in one task: %s", _why_together(self.query))
         return Flow(job, events, keys, self.watermark)
+
+    def check(self, schema: pa.Schema, *, is_stream: bool = False) -> None:
+        """Refuse what can be known to be wrong for events of these columns; Spark need not run for that."""
+        job, _ = self.job(schema, is_stream=is_stream)
+        if is_stream and self.watermark is None:
+            raise no_watermark(job.roles.time)
 
     def job(
         self, schema: pa.Schema, *, is_stream: bool = False, shards: int = 1, cores: int = 1

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -25,6 +26,99 @@ if TYPE_CHECKING:
 
 TIMES = pa.timestamp("us", tz="UTC")
 """Spark's only type of times."""
+
+
+def is_elsewhere(path: str | Path) -> bool:
+    """Whether a path is an address, of files that only Spark can open.
+
+    Examples
+    --------
+    >>> is_elsewhere("s3a://bucket/events"), is_elsewhere("events.parquet")
+    (True, False)
+    """
+    return "://" in str(path)
+
+
+@dataclass(frozen=True)
+class EventFiles:
+    """Files of events: found, and opened as far as their columns; Spark need not run for that.
+
+    Attributes
+    ----------
+    files : list of InputFile
+    reading : dict of str to object
+        Arguments of ``open_source``.
+    schema : pyarrow.Schema
+        The columns of all files together.
+    is_plain : bool
+        Whether Spark reads them: they are Parquet with no column that it reads otherwise than we do.
+    """
+
+    files: list[InputFile]
+    reading: dict[str, Any]
+    schema: pa.Schema
+    is_plain: bool
+
+    @classmethod
+    def of(
+        cls,
+        paths: Sequence[str | Path],
+        format: str | None = None,  # noqa: A002  (the option's name)
+        on_malformed: str = "refuse",
+        **typed: Any,
+    ) -> Self:
+        """Find the files, and open each as far as its columns; the arguments and errors of ``read_files``."""
+        check_format(format)
+        if "-" in map(str, paths):
+            raise UsageError("Spark cannot read standard input", code="ACEP-S020", hint="name files or folders")
+        files = find_files(paths, format)
+        kinds = {file.format for file in files}
+        if "parquet" in kinds and len(kinds) > 1:
+            raise UsageError(
+                "Parquet and text files cannot be read together on Spark",
+                code="ACEP-S021",
+                hint="turn one kind into the other first",
+            )
+        if kinds == {"parquet"}:
+            check_layout("parquet", str(files[0].path), Layout(**typed))
+        reading = {"format": format, "on_malformed": on_malformed} | typed
+        schema = _as_spark_has_it(open_source([file.path for file in files], **reading).schema)
+        is_plain = kinds == {"parquet"} and not needs_our_reader(files)
+        return cls(files, reading, schema if is_plain else _with_times(schema, typed.get("time")), is_plain)
+
+    @classmethod
+    def in_folder(cls, folder: str | Path, format: str | None = None, **typed: Any) -> Self:  # noqa: A002
+        """Find the files that are in a folder by now; the arguments and errors of ``read_growing``."""
+        if not Path(folder).is_dir():
+            raise UsageError(
+                f"a stream is read from a folder, and {str(folder)!r} is none",
+                code="ACEP-S070",
+                hint="name the folder that the files come into",
+            )
+        return cls.of([folder], format, **typed)
+
+    def read(self, spark: SparkSession) -> DataFrame:
+        """Return the events as a DataFrame, which is a batch."""
+        if self.is_plain:
+            names = [file.path.absolute().as_uri() for file in self.files]
+            return spark.read.option("mergeSchema", str(len(names) > 1)).parquet(*names)
+        paths = [str(file.path.absolute()) for file in self.files]
+        listed = spark.createDataFrame([*enumerate(paths)], "number int, path string")
+        return _read_listed(listed.repartitionById(len(paths), "number"), self.reading, self.schema)
+
+    def grow(self, spark: SparkSession, folder: str | Path) -> DataFrame:
+        """Return the events of their folder, and of files that come into it, as a DataFrame, which is a stream."""
+        is_parquet = {file.format for file in self.files} == {"parquet"}
+        endings = [suffix for suffix, kind in SUFFIXES.items() if (kind == "parquet") == is_parquet]
+        if not is_parquet:
+            endings += [f"{suffix}{packed}" for suffix in endings for packed in COMPRESSED]
+        stream = spark.readStream.option("maxBytesPerTrigger", str(AT_ONCE)).option("recursiveFileLookup", "true")
+        stream = stream.option("pathGlobFilter", f"*{{{','.join(endings)}}}")
+        where = Path(folder).absolute().as_uri()
+        if self.is_plain:
+            return stream.schema(self.read(spark).schema).parquet(where)
+        listed = stream.schema(LISTED).format("binaryFile").load(where).select("path")
+        return _read_listed(listed, self.reading, self.schema, _local)
 
 
 def read_files(
@@ -64,27 +158,7 @@ def read_files(
     UsageError
         ``ACEP-S020``: standard input; ``ACEP-S021``: Parquet and text mixed.
     """
-    check_format(format)
-    if "-" in map(str, paths):
-        raise UsageError("Spark cannot read standard input", code="ACEP-S020", hint="name files or folders")
-    files = find_files(paths, format)
-    kinds = {file.format for file in files}
-    if kinds == {"parquet"}:
-        check_layout("parquet", str(files[0].path), Layout(**typed))
-    if kinds == {"parquet"} and not needs_our_reader(files):
-        names = [file.path.absolute().as_uri() for file in files]
-        return spark.read.option("mergeSchema", str(len(names) > 1)).parquet(*names)
-    if "parquet" in kinds and len(kinds) > 1:
-        raise UsageError(
-            "Parquet and text files cannot be read together on Spark",
-            code="ACEP-S021",
-            hint="turn one kind into the other first",
-        )
-    reading = {"format": format, "on_malformed": on_malformed} | typed
-    schema = common_schema([file.path for file in files], reading)
-    names = [str(file.path.absolute()) for file in files]
-    listed = spark.createDataFrame([(n, name) for n, name in enumerate(names)], "number int, path string")
-    return _read_listed(listed.repartitionById(len(names), "number"), reading, schema)
+    return EventFiles.of(paths, format, on_malformed, **typed).read(spark)
 
 
 def needs_our_reader(files: Sequence[InputFile]) -> bool:
@@ -113,13 +187,12 @@ def _read_listed(
     return listed.mapInArrow(read, from_arrow_schema(schema, prefer_timestamp_ntz=False))
 
 
-def common_schema(paths: Sequence[str | Path], reading: dict[str, Any]) -> pa.Schema:
-    """The columns that files have together, with types that Spark has."""
-    schema = _as_spark_has_it(open_source(list(paths), **reading).schema)
+def _with_times(schema: pa.Schema, time: str | None) -> pa.Schema:
+    """The same columns; the time is one of timestamps where it is text."""
     with suppress(DataError):  # none of them is the time: whoever asks for it says so
-        time = schema.field(infer_roles(schema, time=reading.get("time")).time)
-        if pa.types.is_string(time.type):
-            return schema.set(schema.get_field_index(time.name), time.with_type(TIMES))
+        field = schema.field(infer_roles(schema, time=time).time)
+        if pa.types.is_string(field.type):
+            return schema.set(schema.get_field_index(field.name), field.with_type(TIMES))
     return schema
 
 
@@ -132,7 +205,7 @@ def read_batches(path: str, reading: dict[str, Any], schema: pa.Schema) -> Itera
     reading : dict of str to object
         Arguments of ``open_source``.
     schema : pyarrow.Schema
-        Columns that all files have together, as of ``common_schema``; those that this one has not are NULL.
+        Columns that all files have together, as ``EventFiles`` has them; those that this one has not are NULL.
 
     Yields
     ------
@@ -239,27 +312,7 @@ def read_growing(
     UsageError
         ``ACEP-S070``: no folder; ``ACEP-S021``: Parquet and text mixed.
     """
-    place = Path(folder)
-    if not place.is_dir():
-        raise UsageError(
-            f"a stream is read from a folder, and {str(folder)!r} is none",
-            code="ACEP-S070",
-            hint="name the folder that the files come into",
-        )
-    files = find_files([place], format)
-    is_parquet = {file.format for file in files} == {"parquet"}
-    known = read_files(spark, [place], format, **typed).schema
-    endings = [suffix for suffix, kind in SUFFIXES.items() if (kind == "parquet") == is_parquet]
-    if not is_parquet:
-        endings += [f"{suffix}{packed}" for suffix in endings for packed in COMPRESSED]
-    stream = spark.readStream.option("maxBytesPerTrigger", str(AT_ONCE)).option("recursiveFileLookup", "true")
-    stream = stream.option("pathGlobFilter", f"*{{{','.join(endings)}}}")
-    where = place.absolute().as_uri()
-    if is_parquet and not needs_our_reader(files):
-        return stream.schema(known).parquet(where)
-    reading = {"format": format} | typed
-    listed = stream.schema(LISTED).format("binaryFile").load(where).select("path")
-    return _read_listed(listed, reading, common_schema([place], reading), _local)
+    return EventFiles.in_folder(folder, format, **typed).grow(spark, folder)
 
 
 def _local(uri: str) -> str:
