@@ -34,9 +34,11 @@ from acep_approx.cli.main import app
 from acep_approx.cli.on_spark import demo, stream
 from acep_approx.cli.on_spark.batch import is_folder
 from acep_approx.cli.on_spark.words import budget_lines
-from acep_approx.errors import UsageError
+from acep_approx.errors import DataError, UsageError
 from acep_approx.learning.judging import Verdict
+from acep_approx.spark.setup.failures import clear_errors
 from acep_approx.spark.streaming.metrics import Totals
+from acep_approx.spark.streaming.stream import start
 from acep_approx.spark.worker.job import Spending
 from tests.patience import until
 from tests.spark_reports import REPORT, progress
@@ -397,6 +399,20 @@ def test_a_stream_goes_on_where_it_stopped(spark):
     write(Path("in/third.jsonl"), events(310)[300:])
     other = acep("run", RISING, "in", *STREAM, "-o", "other", "--checkpoint", "state", "--until-done")
     assert (other.exit_code, "ACEP-S012" in other.stderr) == (4, True), other.output
+
+
+@spark_test
+def test_a_damaged_file_that_comes_into_a_stream_is_named(spark):
+    Path("in").mkdir()
+    write_parquet(Path("in/1.parquet"), events(100))
+    whole = Path("in/1.parquet").read_bytes()
+    Path("in/2.parquet").write_bytes(whole[: len(whole) // 2])
+    schema = spark.read.parquet(str(Path("in/1.parquet").absolute())).schema
+    torn = spark.readStream.schema(schema).parquet(str(Path("in").absolute()))
+    matcher = compile_query(QUERY).spark(id="event", watermark="5 seconds", shards=2)
+    with pytest.raises(DataError, match=r"in/2\.parquet: cannot be read as Parquet: ") as caught, clear_errors():
+        start(matcher, torn, to="out", checkpoint="state", until_done=True).awaitTermination()
+    assert caught.value.code == "ACEP-D013"
 
 
 @spark_test
