@@ -164,6 +164,10 @@ WRONG = [
     ("run", "in --stream", "ACEP-S004"),
     ("run", "in --stream --watermark 5s --id nobody", "ACEP-D002"),
     ("run", "in --stream --watermark 5s --budget 20% --history none", "ACEP-H001"),
+    ("run", "in --stream --watermark 5x", "ACEP-U056"),
+    ("run", "in --stream --watermark 5", "ACEP-D073"),
+    ("run", "in --stream --watermark 5s --trigger 5x", "ACEP-U056"),
+    ("run", "in --stream --watermark 5s --trigger 5", "ACEP-U056"),
     ("train", "torn.parquet", "ACEP-D013"),
     ("train", "events.jsonl --id nobody", "ACEP-D002"),
     ("train", "events.jsonl --time nobody", "ACEP-D002"),
@@ -363,7 +367,7 @@ def test_what_a_killed_job_left_in_a_folder_is_named():
 
 # --- a stream ---------------------------------------------------------------------------------------------------
 
-STREAM = ("--spark", "--stream", "--id", "event", "--shards", "2", "--watermark", "5 seconds")
+STREAM = ("--spark", "--stream", "--id", "event", "--shards", "2", "--watermark", "5 s")
 
 
 def of_stream(spark, folder="out") -> Counter[str]:
@@ -441,7 +445,7 @@ def test_a_stream_that_grows_until_it_is_stopped(spark):
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         place = "{}:{}".format(*free.getsockname())
-    words = ("-o", "out", "--checkpoint", "state", "--trigger", "1 second", "--metrics-port", place.split(":")[1])
+    words = ("-o", "out", "--checkpoint", "state", "--trigger", "1 s", "--metrics-port", place.split(":")[1])
     with ThreadPoolExecutor(1) as pool:
         watcher = pool.submit(meanwhile)
         try:

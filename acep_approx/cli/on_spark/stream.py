@@ -101,11 +101,14 @@ def run_stream(asked: OnSpark, places: Places, options: StreamOptions, metrics_p
     typer.Exit
         130: it was stopped by Ctrl-C.
     """
+    from acep_approx.spark.plan.delays import interval
     from acep_approx.spark.setup.failures import clear_errors
     from acep_approx.spark.sources.files import read_growing
     from acep_approx.spark.streaming.stream import start
 
     begun = clock.perf_counter()
+    if options.trigger is not None:
+        interval(options.trigger)  # refused before Spark starts
     with clear_errors(), ExitStack() as stack:
         files, folder = asked.check(streaming=True), asked.inputs[0]
         if not asked.quiet:

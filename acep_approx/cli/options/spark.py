@@ -79,7 +79,9 @@ class StreamOptions:
     ] = None
     trigger: Annotated[
         str | None,
-        typer.Option(metavar="TIME", help="How often new files are looked for; by default as often as possible."),
+        typer.Option(
+            metavar="TIME", help="How often new files are looked for, e.g. '10 s'; by default as often as possible."
+        ),
     ] = None
     until_done: Annotated[bool, typer.Option("--until-done", help="Stop when all that is there is done.")] = False
 

@@ -14,8 +14,10 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from acep_approx.errors import UsageError
+from acep_approx.planning.durations import Duration
 from acep_approx.spark.plan import packing
 from acep_approx.spark.plan.columns import column, places, quoted, rising
+from acep_approx.spark.plan.delays import delay
 from acep_approx.spark.plan.packing import GROUP, SHARD, Batches, gathered, packed, packer, spread, unpacker
 from acep_approx.spark.worker.job import Job
 from acep_approx.spark.worker.shard import Processed, Shard
@@ -73,14 +75,14 @@ class Flow:
         Batch or streaming, in any order.
     keys : tuple of str
         Columns by which events may be matched apart; none: all must be matched together.
-    watermark : str, optional
+    watermark : str or int, optional
         How late events may come, where the stream has no watermark of its own.
     """
 
     job: Job
     events: DataFrame
     keys: tuple[str, ...]
-    watermark: str | None = None
+    watermark: Duration | None = None
 
     def outputs(self) -> DataFrame:
         """Everything that comes of the events, packed: columns as ``packing.PACKED`` says.
@@ -157,11 +159,11 @@ class Flow:
             return self.events
         if self.watermark is None:
             raise no_watermark(time)
-        kind = dict(self.events.dtypes)[time]
+        late, kind = delay(self.watermark, is_time=self.job.has_real_times), dict(self.events.dtypes)[time]
         if kind == "timestamp":
-            return self.events.withWatermark(quoted(time), self.watermark)
+            return self.events.withWatermark(quoted(time), late)
         stamp = F.timestamp_micros(_microseconds(column(time), kind, self.job.roles.unit))
-        return self.events.withColumn(STAMP, stamp).withWatermark(STAMP, self.watermark)
+        return self.events.withColumn(STAMP, stamp).withWatermark(STAMP, late)
 
 
 def no_watermark(time: str) -> UsageError:

@@ -18,6 +18,7 @@ from acep_approx.matching.outputs.bind import Wide, columns_of
 from acep_approx.matching.outputs.kinds import KINDS, OutputName
 from acep_approx.planning.durations import Duration
 from acep_approx.spark.plan.columns import arrow_schema, carried_roles
+from acep_approx.spark.plan.delays import check_watermark, delay
 from acep_approx.spark.plan.flow import Flow, no_watermark
 from acep_approx.spark.worker.job import Job, Spending
 
@@ -47,8 +48,8 @@ class SparkMatcher:
     shards : int, optional
         Groups of keys that are matched together. Default: ``spark.sql.shuffle.partitions`` for streams; Spark chooses
         for batch.
-    watermark : str, optional
-        How late events of a stream may come, where it has no watermark of its own.
+    watermark : str or int, optional
+        How late events of a stream may come, where it has no watermark of its own: ``"10 s"``, or a number of ticks.
     spending : Spending, optional
     key_idle : str or int, optional
         How long a key may have no event, as for ``Query.match``.
@@ -67,7 +68,7 @@ class SparkMatcher:
     bind: str | tuple[str, ...] | Wide | None = None
     output: OutputName = "matches"
     shards: int | None = None
-    watermark: str | None = None
+    watermark: Duration | None = None
     spending: Spending | None = None
     key_idle: Duration | None = None
     skips: bool = False
@@ -75,6 +76,8 @@ class SparkMatcher:
     def __post_init__(self) -> None:
         if self.key_idle is not None:
             check_key_idle(self.query.plan, self.output, self.key_idle)
+        if self.watermark is not None:
+            check_watermark(self.watermark)
         if self.shards is not None and self.shards < 1:
             raise UsageError(f"shards is {self.shards}", code="ACEP-S001", hint="at least 1")
         if self.spending is not None:
@@ -119,6 +122,8 @@ class SparkMatcher:
         job, _ = self.job(schema, is_stream=is_stream)
         if is_stream and self.watermark is None:
             raise no_watermark(job.roles.time)
+        if is_stream and self.watermark is not None:
+            delay(self.watermark, is_time=job.has_real_times)
 
     def job(
         self, schema: pa.Schema, *, is_stream: bool = False, shards: int = 1, cores: int = 1

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from acep_approx.errors import UsageError
+from acep_approx.spark.plan.delays import interval
 from acep_approx.spark.streaming.driver import Driver
 from acep_approx.spark.streaming.metrics import Listener, Progress, observed
 
@@ -53,7 +54,7 @@ def start(
     late : path, optional
         Folder for the events that were left out, each with a ``reason``; default: they are only counted.
     trigger : str, optional
-        How often, such as "10 seconds"; default: as fast as it goes.
+        How often, such as "10 s"; default: as fast as it goes.
     until_done : bool, default False
         Stop when all that is there by now was matched.
     on_progress : callable, optional
@@ -67,8 +68,10 @@ def start(
     Raises
     ------
     AcepError
-        As ``SparkMatcher`` has it; ``ACEP-S007``: the events are no stream.
+        As ``SparkMatcher`` has it; ``ACEP-S007``: the events are no stream; ``ACEP-U056``: ``trigger`` is no length of
+        time.
     """
+    every = None if trigger is None else interval(trigger)
     if not events.isStreaming:
         raise UsageError(
             "these events are no stream: there is nothing to wait for",
@@ -85,8 +88,8 @@ def start(
     stream = stream.option("checkpointLocation", str(state)).outputMode("append")
     if until_done:
         stream = stream.trigger(availableNow=True)
-    elif trigger is not None:
-        stream = stream.trigger(processingTime=trigger)
+    elif every is not None:
+        stream = stream.trigger(processingTime=every)
     if on_progress is None:
         writer.query = stream.start()
         return writer.query

@@ -168,7 +168,12 @@ class Job:
     @property
     def ticks_per_millisecond(self) -> int:
         """How many ticks a millisecond of Spark's watermark is: plain ticks are taken for milliseconds."""
-        return 1000 if tick_unit(self.schema.field(self.roles.time).type, self.roles.unit) is not None else 1
+        return 1000 if self.has_real_times else 1
+
+    @property
+    def has_real_times(self) -> bool:
+        """Whether times are dates and hours, or numbers with a unit, and no plain ticks."""
+        return tick_unit(self.schema.field(self.roles.time).type, self.roles.unit) is not None
 
     @property
     def left_out(self) -> pa.Schema:
