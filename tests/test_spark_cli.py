@@ -37,6 +37,7 @@ from acep_approx.cli.on_spark.words import budget_lines
 from acep_approx.errors import DataError, UsageError
 from acep_approx.learning.judging import Verdict
 from acep_approx.spark.setup.failures import clear_errors
+from acep_approx.spark.sources.files import EventFiles, read_growing
 from acep_approx.spark.streaming.metrics import Totals
 from acep_approx.spark.streaming.stream import start
 from acep_approx.spark.worker.job import Spending
@@ -403,6 +404,42 @@ def test_a_stream_goes_on_where_it_stopped(spark):
     write(Path("in/third.jsonl"), events(310)[300:])
     other = acep("run", RISING, "in", *STREAM, "-o", "other", "--checkpoint", "state", "--until-done")
     assert (other.exit_code, "ACEP-S012" in other.stderr) == (4, True), other.output
+
+
+@pytest.mark.parametrize("name", ["e.parquet", "e.jsonl", "e.csv.gz"])
+def test_the_bytes_of_some_events_are_told_by_the_files_that_are_there(name, monkeypatch):
+    rows = events(900)
+    Path("in").mkdir()
+    for number in range(3):
+        part, place = rows[300 * number : 300 * number + 300], Path("in", f"{number}{name}")
+        if name.endswith("parquet"):
+            write_parquet(place, part)
+        elif name.endswith("jsonl"):
+            write(place, part)
+        else:
+            text = "".join(",".join(map(str, row.values())) + "\n" for row in part)
+            place.write_bytes(gzip.compress(f"{','.join(rows[0])}\n{text}".encode()))
+    sizes = [path.stat().st_size for path in Path("in").iterdir()]
+    found = EventFiles.in_folder("in").bytes_of(600)
+    assert max(sizes) < found < sum(sizes)
+    assert found == pytest.approx(sum(sizes) / 900 * 600, rel=0.05)
+    monkeypatch.setattr("acep_approx.spark.sources.files.SAMPLED", 0)  # all are larger
+    assert EventFiles.in_folder("in").bytes_of(30) < min(sizes) * 2
+    with pytest.raises(UsageError, match="ACEP-S075"):
+        read_growing(SimpleNamespace(), "in", at_once=0)
+
+
+@spark_test
+def test_a_backlog_is_read_in_micro_batches_of_some_events(spark):
+    rows = events(300)
+    Path("in").mkdir()
+    for number in range(6):
+        write_parquet(Path(f"in/{number}.parquet"), rows[50 * number : 50 * number + 50])
+    words = ("run", QUERY, "in", *STREAM, "-o", "out", "--checkpoint", "state", "--until-done", "--at-once", "120")
+    done = acep(*words)
+    assert done.exit_code == 0, done.output
+    assert re.findall(r"batch (\d): ", done.stderr)[:3] == ["0", "1", "2"]
+    assert of_stream(spark) == of_run(rows[:294])
 
 
 @spark_test

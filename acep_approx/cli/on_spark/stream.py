@@ -114,7 +114,10 @@ def run_stream(asked: OnSpark, places: Places, options: StreamOptions, metrics_p
         if not asked.quiet:
             say("starting Spark ...")
         spark = asked.session(streaming=True)
-        events = read_growing(spark, folder, **asked.reading) if files is None else files.grow(spark, folder)
+        if files is None:
+            events = read_growing(spark, folder, at_once=options.at_once, **asked.reading)
+        else:
+            events = files.grow(spark, folder, options.at_once)
         told = Tally()
         told.sinks.append(stack.enter_context(live(told.totals, enabled=not asked.quiet)))
         if metrics_port is not None:

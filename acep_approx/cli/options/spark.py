@@ -83,6 +83,12 @@ class StreamOptions:
             metavar="TIME", help="How often new files are looked for, e.g. '10 s'; by default as often as possible."
         ),
     ] = None
+    at_once: Annotated[
+        int,
+        typer.Option(
+            metavar="N", min=1, help="Events in a micro-batch, about; a micro-batch has one file at least."
+        ),
+    ] = 100_000
     until_done: Annotated[bool, typer.Option("--until-done", help="Stop when all that is there is done.")] = False
 
 

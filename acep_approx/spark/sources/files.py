@@ -26,6 +26,12 @@ if TYPE_CHECKING:
 
 TIMES = pa.timestamp("us", tz="UTC")
 """Spark's only type of times."""
+AT_ONCE = 100_000
+"""Events per micro-batch, about, and at least one file: the events of a micro-batch wait in the state for the next."""
+SAMPLED = 8 << 20
+"""Bytes of a text file that is read to learn how long events are; where all are larger, only the first events are."""
+UNKNOWN = 64 << 20
+"""Bytes per micro-batch where there is no event yet."""
 
 
 def is_elsewhere(path: str | Path) -> bool:
@@ -50,6 +56,8 @@ class EventFiles:
         Arguments of ``open_source``.
     schema : pyarrow.Schema
         The columns of all files together.
+    rows : int or None
+        Events in all files; None: they are text, and nobody has read them yet.
     is_plain : bool
         Whether Spark reads them: they are Parquet with no column that it reads otherwise than we do.
     """
@@ -57,6 +65,7 @@ class EventFiles:
     files: list[InputFile]
     reading: dict[str, Any]
     schema: pa.Schema
+    rows: int | None
     is_plain: bool
 
     @classmethod
@@ -82,9 +91,11 @@ class EventFiles:
         if kinds == {"parquet"}:
             check_layout("parquet", str(files[0].path), Layout(**typed))
         reading = {"format": format, "on_malformed": on_malformed} | typed
-        schema = _as_spark_has_it(open_source([file.path for file in files], **reading).schema)
-        is_plain = kinds == {"parquet"} and not needs_our_reader(files)
-        return cls(files, reading, schema if is_plain else _with_times(schema, typed.get("time")), is_plain)
+        source = open_source([file.path for file in files], **reading)
+        schema, is_plain = _as_spark_has_it(source.schema), kinds == {"parquet"} and not needs_our_reader(files)
+        return cls(
+            files, reading, schema if is_plain else _with_times(schema, typed.get("time")), source.rows, is_plain
+        )
 
     @classmethod
     def in_folder(cls, folder: str | Path, format: str | None = None, **typed: Any) -> Self:  # noqa: A002
@@ -106,19 +117,38 @@ class EventFiles:
         listed = spark.createDataFrame([*enumerate(paths)], "number int, path string")
         return _read_listed(listed.repartitionById(len(paths), "number"), self.reading, self.schema)
 
-    def grow(self, spark: SparkSession, folder: str | Path) -> DataFrame:
+    def grow(self, spark: SparkSession, folder: str | Path, at_once: int = AT_ONCE) -> DataFrame:
         """Return the events of their folder, and of files that come into it, as a DataFrame, which is a stream."""
         is_parquet = {file.format for file in self.files} == {"parquet"}
         endings = [suffix for suffix, kind in SUFFIXES.items() if (kind == "parquet") == is_parquet]
         if not is_parquet:
             endings += [f"{suffix}{packed}" for suffix in endings for packed in COMPRESSED]
-        stream = spark.readStream.option("maxBytesPerTrigger", str(AT_ONCE)).option("recursiveFileLookup", "true")
+        most = str(self.bytes_of(at_once))
+        stream = spark.readStream.option("maxBytesPerTrigger", most).option("recursiveFileLookup", "true")
         stream = stream.option("pathGlobFilter", f"*{{{','.join(endings)}}}")
         where = Path(folder).absolute().as_uri()
         if self.is_plain:
             return stream.schema(self.read(spark).schema).parquet(where)
         listed = stream.schema(LISTED).format("binaryFile").load(where).select("path")
         return _read_listed(listed, self.reading, self.schema, _local)
+
+
+    def bytes_of(self, events: int) -> int:
+        """Return about how many bytes of such files hold that number of events.
+
+        Of Parquet the metadata tell; of text one file is read, or its first events.
+        """
+        sizes = {file.path: file.path.stat().st_size for file in self.files}
+        size, rows = sum(sizes.values()), self.rows
+        if rows is None:
+            short = [path for path, size in sizes.items() if size <= SAMPLED]
+            path = max(short, key=sizes.__getitem__) if short else min(sizes, key=sizes.__getitem__)
+            size, rows = sizes[path], 0
+            for batch in read_batches(str(path), self.reading, self.schema):
+                rows += batch.num_rows
+                if rows > events:  # then one file is enough for a micro-batch
+                    break
+        return max(size * events // rows, 1) if rows else UNKNOWN
 
 
 def read_files(
@@ -275,8 +305,6 @@ def _as_spark_has_it(schema: pa.Schema) -> pa.Schema:
     return pa.schema(fields)
 
 
-AT_ONCE = 64 << 20
-"""Bytes of files per micro-batch, and at least one file: the events of a micro-batch wait in the state for the next."""
 LISTED = "path string, modificationTime timestamp, length bigint, content binary"
 """Columns of Spark's source ``binaryFile``; of these only the path is read."""
 
@@ -285,6 +313,8 @@ def read_growing(
     spark: SparkSession,
     folder: str | Path,
     format: str | None = None,  # noqa: A002  (the option's name)
+    *,
+    at_once: int = AT_ONCE,
     **typed: Any,
 ) -> DataFrame:
     """Read a folder as a stream: the files that are there, and those that come.
@@ -297,6 +327,9 @@ def read_growing(
         when they are complete; they are taken in the order of their times of modification.
     format : str, optional
         ``parquet``, ``csv`` or ``jsonl``. Default: by the files' names.
+    at_once : int, default 100,000
+        Events in a micro-batch, about: Spark bounds files by their bytes, and the files that are there tell how many
+        bytes an event takes. A micro-batch has one file at least.
     **typed
         As for ``read_files``.
 
@@ -310,9 +343,11 @@ def read_growing(
     DataError
         What ``find_files`` raises: there must be a file to tell the columns from.
     UsageError
-        ``ACEP-S070``: no folder; ``ACEP-S021``: Parquet and text mixed.
+        ``ACEP-S070``: no folder; ``ACEP-S021``: Parquet and text mixed; ``ACEP-S075``: ``at_once`` is below 1.
     """
-    return EventFiles.in_folder(folder, format, **typed).grow(spark, folder)
+    if at_once < 1:
+        raise UsageError(f"at_once is {at_once}", code="ACEP-S075", hint="at least 1")
+    return EventFiles.in_folder(folder, format, **typed).grow(spark, folder, at_once)
 
 
 def _local(uri: str) -> str:
