@@ -235,10 +235,11 @@ def test_what_was_learned_is_not_forgotten_at_the_end():
 
 
 def test_a_budget_in_words():
-    """As a run here says it; the audits of all parts of a batch count, each as a cell."""
+    """As a run here says it."""
     counts = {"events": 100, "steps": 850, "bound": 1000, "shed_0": 20, "shed_2": 10, "audited": 40, "kept": 30}
     parts = {f"{name}_{i}": number for i in range(8) for name, number in (("audited", 5), ("kept", 3 + i % 2))}
-    numbers = Totals.of_batch({**counts, **parts, "kept": 28, "version": 3, "matches": None})
+    cells = {"cells": 8, "squares": 200, "audit": 1}
+    numbers = Totals.of_batch({**counts, **parts, **cells, "kept": 28, "version": 3, "matches": None})
     lines = list(budget_lines(numbers, Spending(Budget.parse("10 steps/event"), "history"), 45.0))
     assert lines[:4] == [
         "exact run: it takes about 45 run-steps per event, this one took 8.5 (19%)",
@@ -255,7 +256,8 @@ def test_a_budget_of_which_little_is_known_in_words():
     nothing = list(budget_lines(Totals.of_batch({}), some, None))
     assert nothing[0].startswith("exact run: unknown: ")
     assert nothing[3:] == ["shed: 0 runs", "estimated recall: unknown: there was no audit"]
-    few = Totals.of_batch({"audited": 12, "kept": 9, **{f"audited_{i}": 6 for i in (1, 4)}, "kept_1": 6, "kept_4": 3})
+    cells = {"cells": 2, "squares": 72, "audit": 1}
+    few = Totals.of_batch({**cells, **{f"audited_{i}": 6 for i in (1, 4)}, "kept_1": 6, "kept_4": 3})
     assert "12 match points audited, too few for an estimate; it lies between" in [*budget_lines(few, some, 45.0)][4]
 
 
@@ -330,6 +332,9 @@ def test_a_folder_is_written_by_the_workers(spark):
         assert f"{len(wanted):,} matches written to {form}" in done.stderr
 
 
+MUCH = ("--budget", "30 steps/event", "--policy", "random", "--audit", "0.9", "--full-work", "40")
+
+
 @spark_test
 def test_a_limit_and_a_budget(spark):
     words = ("run", RISING, "events.jsonl", "--spark", "--id", "event", "--engine", "runs", "-o", "found.parquet")
@@ -342,9 +347,11 @@ def test_a_limit_and_a_budget(spark):
     assert "budget of 3 steps/event, policy random, seed 5" in within.stderr
     assert "of 900 allowed" in within.stderr
     assert "exact run: unknown: " in within.stderr
-    audited = acep(*words, "--budget", "30 steps/event", "--policy", "random", "--audit", "0.9", "--full-work", "40")
+    audited = acep(*words, *MUCH)
     assert "exact run: it takes about 40 run-steps per event, this one took " in audited.stderr
-    assert re.search(r"estimated recall: .*[1-9][0-9]* match points audited", audited.stderr)
+    here = acep(*(word for word in words if word != "--spark" and word not in ("--id", "event")), *MUCH)
+    lines = [one for text in (here, audited) for one in text.stderr.splitlines() if one.startswith("estimated recall")]
+    assert lines == ["estimated recall: 100%: nothing was shed that a match point needs"] * 2
     everything = acep(*words).stderr
     assert pq.read_table("found.parquet").num_rows > 0
     assert everything.count(" matches") == 1

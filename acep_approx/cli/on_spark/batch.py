@@ -165,7 +165,7 @@ def run_batch(asked: OnSpark, output: OutputOptions, form: Format) -> None:
         events = read_files(spark, asked.inputs, **asked.reading) if files is None else files.read(spark)
         flow = asked.matcher.flow(events)
         observation = Observation(NAME)
-        found = flow.matches(observed(flow.outputs(), observation, by_part=True))
+        found = flow.matches(observed(flow.outputs(), observation))
         if file is not None and is_folder(file):
             writer = (found if limit is None else found.limit(limit)).write.mode("append")  # into an empty folder
             where = file.absolute().as_uri()  # each worker writes its part

@@ -158,7 +158,8 @@ class Job:
                     observer = ShardLearning(learner_file(control), batch, shares, shards)
             mine = shard_budget(granted or spending.budget, weight, shards, spending.cores)
             # the audited cells of shards are chosen apart
-            shedding = Shedder(plan, spending.load(mine, self.history(), shard), observer, may_search=True)
+            load = spending.load(mine, self.history(), shard)
+            shedding = Shedder(plan, load, observer, audits_beside=observer is None, may_search=True)
         if state is not None:
             return Execution.from_state(plan, state, shedding=shedding)
         made = Execution(plan, output=self.output, bind=self.bind, key_idle=self.key_idle, shedding=shedding)

@@ -31,6 +31,7 @@ from acep_approx.run.left_out import LATE
 from acep_approx.run.order import Order, Wait, joined
 from acep_approx.run.watermarks import NEVER, Watermarks
 from acep_approx.shedding.shedder import Shedder
+from acep_approx.spark.worker.audited import ENDS, GROUPS, audit_so_far
 from acep_approx.spark.worker.job import Job
 
 Numbers = dict[str, Any]
@@ -44,9 +45,10 @@ class ShardMetrics:
     left out; ``waiting`` for the watermark. ``matches`` are rows put out, ``points`` match points inside a budget.
     ``steps`` run-steps of the ``bound`` that was granted; ``live`` runs; ``shed`` runs by reason, in the order of
     ``engines.runs.worth.REASONS``; ``price`` from which on runs are kept, ``weight`` of the
-    shard in the budget; ``audited`` match points of the protected cohort and
-    those of them that were found without protection (``kept``); ``version`` of the history, 0 without; ``seconds``
-    that the step took, those of it that runs were matched (``spent``), and what a budget ``granted`` of these.
+    shard in the budget; ``audited`` match points, and those of them that the run has found, or would have without
+    protection (``kept``), with what else tells of recall (see ``audited.audit_so_far``); ``version`` of the history, 0
+    without; ``seconds`` that the step took, those of it that runs were matched (``spent``), and what a budget
+    ``granted`` of these.
     """
 
     events: int = 0
@@ -62,6 +64,13 @@ class ShardMetrics:
     live: int = 0
     audited: int = 0
     kept: int = 0
+    audited_in: tuple[int, ...] = (0,) * GROUPS
+    kept_in: tuple[int, ...] = (0,) * GROUPS
+    cells: int = 0
+    squares: int = 0
+    given_up: int = 0
+    ends: tuple[float, ...] = (0.0,) * ENDS
+    audit: int = 0
     version: int = 0
     shed: tuple[int, ...] = (0,) * len(REASONS)
     price: float = 0.0
@@ -77,20 +86,19 @@ def _counters(matcher: Execution) -> Numbers:
     found = {name: getattr(progress, name) for name in ("events", "relevant", "without_key", "steps", "live")}
     if not isinstance(shedder, Shedder):
         return found
-    sample, arena, budget = shedder.audited(), shedder.arena, shedder.load.budget
+    arena, budget = shedder.arena, shedder.load.budget
     is_timed = budget.unit == "ms/batch"
     return found | {
         "shed": arena.counts.sum(axis=0),
-        "on_passes": arena.on_passes + shedder.beside.steps,
-        "bound": shedder.granted + shedder.beside.quota,
+        "on_passes": arena.on_passes + (shedder.audit_work or 0),
+        "bound": shedder.granted + shedder.audit_granted,
         "left": max(arena.left, 0.0) if is_timed else 0.0,  # of a batch, after which it is gone
-        "points": len(shedder.metrics.points),
-        "audited": int(sample.points.sum()) if sample else 0,
-        "kept": int(sample.found.sum()) if sample else 0,
+        "points": shedder.metrics.found,
         "price": arena.price,
         "version": shedder.version,
         "spent": shedder.seconds,
         "granted": budget.amount / 1e3 if is_timed else 0.0,
+        **audit_so_far(shedder),
     }
 
 
@@ -102,11 +110,12 @@ def _between(before: Numbers, now: Numbers) -> Numbers:
     found["steps"] += round(found.pop("on_passes"))  # over runs, and on the cohort beside them
     left = found.pop("left")
     found["bound"] = found["steps"] + round(left) if left or before["left"] else round(found["bound"])
-    return found | {"shed": tuple(found["shed"].tolist())}
+    return {name: tuple(value.tolist()) if isinstance(value, np.ndarray) else value for name, value in found.items()}
 
 
 _GROWING = (
     "events", "relevant", "without_key", "steps", "on_passes", "bound", "points", "audited", "kept", "shed", "spent",
+    "audited_in", "kept_in", "cells", "squares", "given_up", "ends",
 )  # fmt: skip
 NO_TIME = "no time"
 
@@ -317,8 +326,11 @@ class Shard:
             tables += self._run(matcher, joined(parts))
         if self.order.floor > NEVER:
             tables.append(matcher.pass_time(self.order.floor))
+        shedder = matcher.shedding if isinstance(matcher.shedding, Shedder) else None
         if at_end:
             tables.append(matcher.finish())
+        if shedder is not None:
+            shedder.finish() if at_end else shedder.pause()
         results = pa.concat_tables([table.cast(self.job.results) for table in tables if table.num_rows] or tables[:1])
         late = self.order.left_out.counts.pop(LATE, 0)
         metrics = ShardMetrics(
@@ -330,8 +342,7 @@ class Shard:
             weight=self.weight,
             seconds=time.perf_counter() - begun,
         )
-        shedder = matcher.shedding
-        return Processed(results, left_out, metrics, shedder.training_sample() if isinstance(shedder, Shedder) else b"")
+        return Processed(results, left_out, metrics, b"" if shedder is None else shedder.training_sample())
 
     def _began(self, events: int, rows: int) -> Execution:
         """The matcher, for so many events of a micro-batch in which so many rows come in or go on."""
