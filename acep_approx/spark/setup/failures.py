@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from urllib.parse import unquote, urlsplit
 
-from acep_approx.errors import AcepError, DataError, QueryError, UsageError
+from acep_approx.errors import TEMPORARY, AcepError, DataError, QueryError, UsageError
 
 _OURS = re.compile(r"(?:\b(?P<kind>\w+Error): )?(?P<code>ACEP-[A-Z]\d{3}): (?P<first>.*)(?P<rest>(?:\n  .*)*)")
 _HINT = "  hint: "
@@ -24,11 +26,15 @@ _UNREAD = re.compile(r"\[FAILED_READ_FILE\.(?P<why>\w+)\] [\w ]+ while reading f
 _CAUSE = re.compile(r"^Caused by: (?P<kind>[\w.$]+)(?:: (?P<said>.+))?", re.MULTILINE)
 _MOST_LINES = 3
 PASSING = (
-    *("Connection refused", "Connection reset", "ConnectException", "Failed to connect", "NoRouteToHostException"),
-    *("SocketTimeoutException", "UnknownHostException", "Py4JNetworkError", "Answer from Java side is empty"),
-    *("masters are unresponsive", "stopped SparkContext", "ExecutorLostFailure", "No space left on device"),
+    *("ConnectException", "Failed to connect", "Connection reset", "NoRouteToHostException", "SocketTimeoutException"),
+    *("UnknownHostException", "Py4JNetworkError", "Answer from Java side is empty", "masters are unresponsive"),
+    *("stopped SparkContext", "ExecutorLostFailure", "Master removed our application"),
+    *("Unable to execute HTTP request", "SafeModeException", "StandbyException"),  # of S3, and of HDFS that is starting
+    *(os.strerror(getattr(errno, name)) for name in TEMPORARY if hasattr(errno, name)),
 )
-"""Words of Spark, or of a system below it, for what may pass: no connection, lost executors, a full disk."""
+"""Words of Spark, or of a system below it, for what may pass: no connection, lost executors, a full disk, a store that
+does not answer."""
+_NOISE = ("at ", "JVM stacktrace", "Driver stacktrace", "An error occurred while calling ")
 
 
 def explained(error: BaseException) -> AcepError | None:
@@ -112,6 +118,7 @@ def clear_errors() -> Iterator[None]:
 
 def _failed(error: Exception) -> AcepError:
     lines = [line.strip() for line in str(error).splitlines()]
-    said = [line for line in lines if line and not line.startswith(("at ", "JVM stacktrace"))][:_MOST_LINES]
+    said = [line.removeprefix(": ") for line in lines if line and not line.startswith(_NOISE)][:_MOST_LINES]
     passes = any(words in f"{type(error).__name__}: {error}" for words in PASSING)
-    return AcepError("Spark failed: " + "\n  ".join(said), code="ACEP-S035", passes=passes)
+    hint = "this may pass: start the same again, or see whether the cluster and its stores answer" if passes else None
+    return AcepError("Spark failed: " + "\n  ".join(said or lines[:1]), code="ACEP-S035", hint=hint, passes=passes)
