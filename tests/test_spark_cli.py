@@ -38,6 +38,7 @@ from acep_approx.errors import DataError, UsageError
 from acep_approx.learning.judging import Verdict
 from acep_approx.spark.setup.failures import clear_errors
 from acep_approx.spark.sources.files import EventFiles, read_growing
+from acep_approx.spark.streaming.kept_shards import check_shards, known_shards, note_shards
 from acep_approx.spark.streaming.metrics import Totals
 from acep_approx.spark.streaming.stream import start
 from acep_approx.spark.worker.job import Spending
@@ -461,6 +462,47 @@ def test_a_damaged_file_that_comes_into_a_stream_is_named(spark):
     with pytest.raises(DataError, match=r"in/2\.parquet: cannot be read as Parquet: ") as caught, clear_errors():
         start(matcher, torn, to="out", checkpoint="state", until_done=True).awaitTermination()
     assert caught.value.code == "ACEP-D013"
+
+
+@spark_test
+def test_a_checkpoint_keeps_its_number_of_shards(spark, monkeypatch):
+    rows = events(300)
+    Path("in").mkdir()
+    write_parquet(Path("in/1.parquet"), rows[:150])
+    words = ("run", QUERY, "in", "--spark", "--stream", "--id", "event", "--watermark", "5 s", "--until-done")
+    words += ("-o", "out", "--checkpoint", "state")
+    assert acep(*words).exit_code == 0
+    write_parquet(Path("in/2.parquet"), rows[150:])
+    before = spark.conf.get("spark.sql.shuffle.partitions")
+    spark.conf.set("spark.sql.shuffle.partitions", "3")  # as on a machine with more cores
+    try:
+        again = acep(*words)
+    finally:
+        spark.conf.set("spark.sql.shuffle.partitions", before)
+    assert again.exit_code == 0, again.output
+    assert of_stream(spark) == of_run(rows[:294])
+    monkeypatch.setattr("acep_approx.spark.setup.session.session", None)  # it is not asked for
+    refused = acep(*words, "--shards", "3")
+    assert refused.exit_code == 4, refused.output
+    assert "ACEP-S012: the checkpoint 'state' was begun with shards = 2, and this job has 3" in refused.stderr
+    assert "--shards 2" in refused.stderr
+
+
+def test_a_note_of_shards_counts_once_there_is_a_state(caplog):
+    state = Path("state")
+    (state / "acep").mkdir(parents=True)
+    note_shards(2, state)
+    check_shards(3, state)  # the job has stopped before its first micro-batch
+    (state / "offsets").mkdir()
+    check_shards(3, state)
+    (state / "offsets/0").touch()
+    assert known_shards(state) == 2
+    with pytest.raises(DataError, match="begun with shards = 2"):
+        check_shards(3, state)
+    for damaged in (b"", b"true", b"0", b'"2"'):
+        (state / "acep/shards.json").write_bytes(damaged)
+        assert known_shards(state) is None
+    assert caplog.text.count("shards.json cannot be read") == 4
 
 
 @spark_test

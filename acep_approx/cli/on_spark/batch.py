@@ -7,6 +7,7 @@ import time as clock
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from acep_approx.cli.no_match import found_nothing
@@ -54,13 +55,13 @@ class OnSpark:
         """What finds the matches."""
         return self.query.spark(**self.options)
 
-    def check(self, *, streaming: bool = False) -> EventFiles | None:
+    def check(self, *, checkpoint: Path | None = None) -> EventFiles | None:
         """Open the files, and bind the query to their columns, before Spark starts, which takes seconds.
 
         Parameters
         ----------
-        streaming : bool, default False
-            Whether the input is a folder that gets new files.
+        checkpoint : Path, optional
+            Of a stream: then the input is a folder that gets new files.
 
         Returns
         -------
@@ -70,17 +71,20 @@ class OnSpark:
         Raises
         ------
         AcepError
-            As ``read_files``, ``read_growing`` and ``SparkMatcher`` have it.
+            As ``read_files``, ``read_growing``, ``start`` and ``SparkMatcher`` have it.
         """
         from acep_approx.spark.sources.files import EventFiles, is_elsewhere
+        from acep_approx.spark.streaming.kept_shards import check_shards
 
         if any(map(is_elsewhere, self.inputs)):
             return None
-        if streaming:
-            files = EventFiles.in_folder(self.inputs[0], **self.reading)
-        else:
+        if checkpoint is None:
             files = EventFiles.of(self.inputs, **self.reading)
-        self.matcher.check(files.schema, is_stream=streaming)
+        else:
+            files = EventFiles.in_folder(self.inputs[0], **self.reading)
+        job = self.matcher.check(files.schema, is_stream=checkpoint is not None)
+        if checkpoint is not None and self.matcher.shards is not None:
+            check_shards(job.shards, checkpoint)
         return files
 
     def session(self, *, streaming: bool = False) -> SparkSession:

@@ -110,7 +110,7 @@ def run_stream(asked: OnSpark, places: Places, options: StreamOptions, metrics_p
     if options.trigger is not None:
         interval(options.trigger)  # refused before Spark starts
     with clear_errors(), ExitStack() as stack:
-        files, folder = asked.check(streaming=True), asked.inputs[0]
+        files, folder = asked.check(checkpoint=places.checkpoint), asked.inputs[0]
         if not asked.quiet:
             say("starting Spark ...")
         spark = asked.session(streaming=True)

@@ -56,7 +56,9 @@ class RunSparkOptions(SparkOptions):
     shards: Annotated[
         int | None,
         typer.Option(
-            metavar="N", min=1, help="How many groups of keys are matched side by side; by default up to Spark."
+            metavar="N",
+            min=1,
+            help="How many groups of keys are matched side by side; by default up to Spark, or that of the checkpoint.",
         ),
     ] = None
 

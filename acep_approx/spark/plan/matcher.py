@@ -117,13 +117,17 @@ class SparkMatcher:
             log.warning("all events are matched in one task: %s", _why_together(self.query))
         return Flow(job, events, keys, self.watermark)
 
-    def check(self, schema: pa.Schema, *, is_stream: bool = False) -> None:
-        """Refuse what can be known to be wrong for events of these columns; Spark need not run for that."""
-        job, _ = self.job(schema, is_stream=is_stream)
+    def check(self, schema: pa.Schema, *, is_stream: bool = False) -> Job:
+        """Refuse what can be known to be wrong for events of these columns; Spark need not run for that.
+
+        Returns the job, with one shard if no number was given.
+        """
+        job, _ = self.job(schema, is_stream=is_stream, shards=self.shards or 1)
         if is_stream and self.watermark is None:
             raise no_watermark(job.roles.time)
         if is_stream and self.watermark is not None:
             delay(self.watermark, is_time=job.has_real_times)
+        return job
 
     def job(
         self, schema: pa.Schema, *, is_stream: bool = False, shards: int = 1, cores: int = 1

@@ -207,6 +207,8 @@ def check_master(master: str) -> None:
     for host, port in _SPARK_MASTER.findall(master) if master.startswith("spark://") else ():
         try:
             socket.create_connection((host, int(port)), ANSWERS).close()
+        except OverflowError:  # there is no such port: Spark says so
+            return
         except OSError as error:
             failed = error
         else:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from acep_approx.errors import UsageError
 from acep_approx.spark.plan.delays import interval
 from acep_approx.spark.streaming.driver import Driver
+from acep_approx.spark.streaming.kept_shards import CONTROL, check_shards, known_shards, note_shards
 from acep_approx.spark.streaming.metrics import Listener, Progress, observed
 
 if TYPE_CHECKING:
@@ -24,9 +25,6 @@ if TYPE_CHECKING:
 
     from acep_approx.spark.plan.flow import Flow
     from acep_approx.spark.plan.matcher import SparkMatcher
-
-CONTROL = "acep"
-"""Folder beside the checkpoint's own for what the driver tells the workers."""
 
 
 def start(
@@ -68,8 +66,8 @@ def start(
     Raises
     ------
     AcepError
-        As ``SparkMatcher`` has it; ``ACEP-S007``: the events are no stream; ``ACEP-U056``: ``trigger`` is no length of
-        time.
+        As ``SparkMatcher`` has it; ``ACEP-S012``: the checkpoint has another number of shards; ``ACEP-S007``: the
+        events are no stream; ``ACEP-U056``: ``trigger`` is no length of time.
     """
     every = None if trigger is None else interval(trigger)
     if not events.isStreaming:
@@ -82,7 +80,11 @@ def start(
     place, state, aside = Path(to).absolute(), Path(checkpoint).absolute(), Path(late).absolute() if late else None
     control = state / CONTROL
     control.mkdir(parents=True, exist_ok=True)
+    if matcher.shards is None:
+        matcher = replace(matcher, shards=known_shards(state))
     flow = _controlled(matcher, control).flow(events)
+    check_shards(flow.job.shards, state)
+    note_shards(flow.job.shards, state)
     writer = Writer(flow, place, aside, Driver(flow.job, control))
     stream = observed(flow.outputs()).writeStream.foreachBatch(writer)
     stream = stream.option("checkpointLocation", str(state)).outputMode("append")
