@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
+from acep_approx.budget.audit import Members
 from acep_approx.spark.streaming.metrics import Progress
+from acep_approx.spark.worker.audited import GROUPS
 
 REPORT = json.loads("""{
  "id": "c5d2d379-9e17-4760-a545-89204edeb121", "runId": "63721f38-e1dd-44e6-9f89-9c39594bc8ac", "name": "plain",
@@ -22,12 +24,18 @@ REPORT = json.loads("""{
  "sink": {"description": "NoopTable", "numOutputRows": 1},
  "observedMetrics": {"acep": {"events": 40, "relevant": 39, "matches": 2, "points": 2, "late": 1, "malformed": 0,
   "without_key": 0, "steps": 50, "bound": 100, "live": 4, "waiting": 3, "audited": 5, "kept": 4, "seconds": 0.25,
-  "shed_0": 1, "shed_1": 2, "shed_2": 3, "shed_3": 0, "shed_4": 0, "price": 0.5, "version": 2}}
+  "shed_0": 1, "shed_1": 2, "shed_2": 3, "shed_3": 0, "shed_4": 0, "price": 0.5, "version": 2,
+  "audited_1": 5, "kept_1": 4, "cells": 1, "squares": 25, "audit": 1}}
 }""")
 """What Spark 4.3 said of a micro-batch; the operators are made up."""
 
 
 def progress(**changes) -> Progress:
+    """A micro-batch whose audited match points, if there are any, lie in one cell."""
     found = Progress.of(REPORT)
     assert found is not None
-    return replace(found, **changes)
+    made = replace(found, **changes)
+    group = [place == made.batch for place in range(GROUPS)]
+    audited, kept = (tuple(number * is_in for is_in in group) for number in (made.audited, made.kept))
+    audit = replace(made.audit, audited=audited, kept=kept, cells=Members(int(made.audited > 0), made.audited**2))
+    return replace(made, audit=audit)

@@ -18,6 +18,7 @@ from acep_approx.cli.main import EXIT_CODES
 from acep_approx.cli.manpage import manual
 from acep_approx.errors import EXIT_TEMPORARY, TEMPORARY, AcepError, DataError, is_temporary
 from acep_approx.live.checkpoint import CheckpointFolder
+from acep_approx.spark.setup.session import check_master
 from tests.command_line import acep
 from tests.processes import ROOT
 
@@ -201,6 +202,12 @@ def test_a_server_of_files_that_does_not_answer_is_temporary(events, monkeypatch
         ("Job aborted: ExecutorLostFailure (executor 1 exited)", True),
         ("java.io.IOException: No space left on device", True),
         ("OSError: ACEP-E001: the system refuses: [Errno 28] No space left on device", True),
+        ("java.io.IOException: Input/output error", True),
+        ("DataError: ACEP-D013: e.csv: cannot be read: [Errno 116] Stale file handle", True),
+        ("java.net.ConnectException: Call From vm/127.0.0.1 to localhost:1 failed on connection exception", True),
+        ("Job aborted due to stage failure: Master removed our application: FAILED", True),
+        ("software.amazon.awssdk.core.exception.SdkClientException: Unable to execute HTTP request: timed out", True),
+        ("SafeModeException: Cannot create directory /x. Name node is in safe mode.", True),
         ("AnalysisException: no such column", False),
         ("DataError: ACEP-D007: time runs backwards", False),
     ],
@@ -209,3 +216,18 @@ def test_spark_that_has_no_connection_is_temporary(said, passes):
     from acep_approx.spark.setup.failures import _failed, explained
 
     assert (explained(RuntimeError(said)) or _failed(RuntimeError(said))).is_temporary == passes
+
+
+def test_a_master_of_spark_that_does_not_answer_is_temporary(events):
+    pytest.importorskip("pyspark")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        master = f"spark://127.0.0.1:{free.getsockname()[1]}"
+    for command in (("run", QUERY, events), ("train", QUERY, events, "-o", "history")):
+        said = acep(*command, "--spark", "--master", master, code=EXIT_TEMPORARY).stderr
+        assert f"ACEP-S039: no Spark master answers at {master}: " in said
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        one.listen()
+        check_master(f"{master},127.0.0.1:{one.getsockname()[1]}")  # one of several is enough
+    check_master("yarn")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gzip
 import json
 import os
 import re
@@ -33,9 +34,13 @@ from acep_approx.cli.main import app
 from acep_approx.cli.on_spark import demo, stream
 from acep_approx.cli.on_spark.batch import is_folder
 from acep_approx.cli.on_spark.words import budget_lines
-from acep_approx.errors import UsageError
+from acep_approx.errors import DataError, UsageError
 from acep_approx.learning.judging import Verdict
+from acep_approx.spark.setup.failures import clear_errors
+from acep_approx.spark.sources.files import EventFiles, read_growing
+from acep_approx.spark.streaming.kept_shards import check_shards, known_shards, note_shards
 from acep_approx.spark.streaming.metrics import Totals
+from acep_approx.spark.streaming.stream import start
 from acep_approx.spark.worker.spending import Spending
 from tests.patience import until
 from tests.spark_reports import REPORT, progress
@@ -143,6 +148,58 @@ def test_options_that_do_not_go_together(words, code, named):
     assert named in refused.output
 
 
+WRONG = [
+    ("run", "none.parquet", "ACEP-D010"),
+    ("run", "torn.parquet", "ACEP-D013"),
+    ("run", "torn.jsonl.gz", "ACEP-D013"),
+    ("run", "clock.parquet", "ACEP-S003"),
+    ("run", "events.jsonl clock.parquet", "ACEP-S021"),
+    ("run", "events.jsonl --id nobody", "ACEP-D002"),
+    ("run", "events.jsonl --bind nobody", "ACEP-D002"),
+    ("run", "events.jsonl --time nobody", "ACEP-D002"),
+    ("run", "events.jsonl --key-column nobody", "ACEP-D002"),
+    ("run", "events.jsonl --budget 3x", "ACEP-U030"),
+    ("run", "events.jsonl --budget 200runs", "ACEP-S006"),
+    ("run", "events.jsonl --budget 20% --history none", "ACEP-H001"),
+    ("run", "none --stream --watermark 5s", "ACEP-S070"),
+    ("run", "empty --stream --watermark 5s", "ACEP-D011"),
+    ("run", "in --stream", "ACEP-S004"),
+    ("run", "in --stream --watermark 5s --id nobody", "ACEP-D002"),
+    ("run", "in --stream --watermark 5s --budget 20% --history none", "ACEP-H001"),
+    ("run", "in --stream --watermark 5x", "ACEP-U056"),
+    ("run", "in --stream --watermark 5", "ACEP-D073"),
+    ("run", "in --stream --watermark 5s --trigger 5x", "ACEP-U056"),
+    ("run", "in --stream --watermark 5s --trigger 5", "ACEP-U056"),
+    ("train", "torn.parquet", "ACEP-D013"),
+    ("train", "events.jsonl --id nobody", "ACEP-D002"),
+    ("train", "events.jsonl --time nobody", "ACEP-D002"),
+    ("tune", "other.jsonl", "ACEP-Q060"),
+]
+
+
+@pytest.mark.parametrize(("command", "words", "code"), WRONG)
+def test_what_is_wrong_is_said_before_spark_starts(command, words, code, monkeypatch):
+    def starts(*_: object, **__: object) -> None:
+        raise AssertionError("Spark was started")
+
+    for place in ("acep_approx.spark.session", "acep_approx.spark.setup.session.session"):  # the first finds the second
+        monkeypatch.setattr(place, starts)
+    rows = events(100)
+    Path("in").mkdir()
+    Path("empty").mkdir()
+    write_parquet(Path("in/1.parquet"), rows)
+    whole = Path("in/1.parquet").read_bytes()
+    Path("torn.parquet").write_bytes(whole[: len(whole) // 2])
+    pq.write_table(pa.Table.from_pylist(rows), "clock.parquet")
+    Path("torn.jsonl.gz").write_bytes(gzip.compress(Path("events.jsonl").read_bytes())[:500])
+    write(Path("other.jsonl"), [{name: row[name] for name in ("ts", "user", "type")} for row in rows])
+    places = {"run": ["-o", "out", "--checkpoint", "state"] if "--stream" in words else [], "train": ["-o", "history"]}
+    said = acep(command, QUERY, *words.split(), "--spark", *places.get(command, []))
+    assert code in said.stderr, said.output
+    assert said.exit_code in (2, 3, 4)
+    assert not Path("state").exists()
+
+
 def test_a_folder_is_told_by_its_name(tmp_path):
     assert is_folder(tmp_path)
     assert is_folder(tmp_path / "new")
@@ -179,10 +236,11 @@ def test_what_was_learned_is_not_forgotten_at_the_end():
 
 
 def test_a_budget_in_words():
-    """As a run here says it; the audits of all parts of a batch count, each as a cell."""
+    """As a run here says it."""
     counts = {"events": 100, "steps": 850, "bound": 1000, "shed_0": 20, "shed_2": 10, "audited": 40, "kept": 30}
     parts = {f"{name}_{i}": number for i in range(8) for name, number in (("audited", 5), ("kept", 3 + i % 2))}
-    numbers = Totals.of_batch({**counts, **parts, "kept": 28, "version": 3, "matches": None})
+    cells = {"cells": 8, "squares": 200, "audit": 1}
+    numbers = Totals.of_batch({**counts, **parts, **cells, "kept": 28, "version": 3, "matches": None})
     lines = list(budget_lines(numbers, Spending(Budget.parse("10 steps/event"), "history"), 45.0))
     assert lines[:4] == [
         "exact run: it takes about 45 run-steps per event, this one took 8.5 (19%)",
@@ -199,7 +257,8 @@ def test_a_budget_of_which_little_is_known_in_words():
     nothing = list(budget_lines(Totals.of_batch({}), some, None))
     assert nothing[0].startswith("exact run: unknown: ")
     assert nothing[3:] == ["shed: 0 runs", "estimated recall: unknown: there was no audit"]
-    few = Totals.of_batch({"audited": 12, "kept": 9, **{f"audited_{i}": 6 for i in (1, 4)}, "kept_1": 6, "kept_4": 3})
+    cells = {"cells": 2, "squares": 72, "audit": 1}
+    few = Totals.of_batch({**cells, **{f"audited_{i}": 6 for i in (1, 4)}, "kept_1": 6, "kept_4": 3})
     assert "12 match points audited, too few for an estimate; it lies between" in [*budget_lines(few, some, 45.0)][4]
 
 
@@ -274,6 +333,9 @@ def test_a_folder_is_written_by_the_workers(spark):
         assert f"{len(wanted):,} matches written to {form}" in done.stderr
 
 
+MUCH = ("--budget", "30 steps/event", "--policy", "random", "--audit", "0.9", "--full-work", "40")
+
+
 @spark_test
 def test_a_limit_and_a_budget(spark):
     words = ("run", RISING, "events.jsonl", "--spark", "--id", "event", "--engine", "runs", "-o", "found.parquet")
@@ -286,9 +348,11 @@ def test_a_limit_and_a_budget(spark):
     assert "budget of 3 steps/event, policy random, seed 5" in within.stderr
     assert "of 900 allowed" in within.stderr
     assert "exact run: unknown: " in within.stderr
-    audited = acep(*words, "--budget", "30 steps/event", "--policy", "random", "--audit", "0.9", "--full-work", "40")
+    audited = acep(*words, *MUCH)
     assert "exact run: it takes about 40 run-steps per event, this one took " in audited.stderr
-    assert re.search(r"estimated recall: .*[1-9][0-9]* match points audited", audited.stderr)
+    here = acep(*(word for word in words if word != "--spark" and word not in ("--id", "event")), *MUCH)
+    lines = [one for text in (here, audited) for one in text.stderr.splitlines() if one.startswith("estimated recall")]
+    assert lines == ["estimated recall: 100%: nothing was shed that a match point needs"] * 2
     everything = acep(*words).stderr
     assert pq.read_table("found.parquet").num_rows > 0
     assert everything.count(" matches") == 1
@@ -312,7 +376,7 @@ def test_what_a_killed_job_left_in_a_folder_is_named():
 
 # --- a stream ---------------------------------------------------------------------------------------------------
 
-STREAM = ("--spark", "--stream", "--id", "event", "--shards", "2", "--watermark", "5 seconds")
+STREAM = ("--spark", "--stream", "--id", "event", "--shards", "2", "--watermark", "5 s")
 
 
 def of_stream(spark, folder="out") -> Counter[str]:
@@ -350,6 +414,97 @@ def test_a_stream_goes_on_where_it_stopped(spark):
     assert (other.exit_code, "ACEP-S012" in other.stderr) == (4, True), other.output
 
 
+@pytest.mark.parametrize("name", ["e.parquet", "e.jsonl", "e.csv.gz"])
+def test_the_bytes_of_some_events_are_told_by_the_files_that_are_there(name, monkeypatch):
+    rows = events(900)
+    Path("in").mkdir()
+    for number in range(3):
+        part, place = rows[300 * number : 300 * number + 300], Path("in", f"{number}{name}")
+        if name.endswith("parquet"):
+            write_parquet(place, part)
+        elif name.endswith("jsonl"):
+            write(place, part)
+        else:
+            text = "".join(",".join(map(str, row.values())) + "\n" for row in part)
+            place.write_bytes(gzip.compress(f"{','.join(rows[0])}\n{text}".encode()))
+    sizes = [path.stat().st_size for path in Path("in").iterdir()]
+    found = EventFiles.in_folder("in").bytes_of(600)
+    assert max(sizes) < found < sum(sizes)
+    assert found == pytest.approx(sum(sizes) / 900 * 600, rel=0.05)
+    monkeypatch.setattr("acep_approx.spark.sources.files.SAMPLED", 0)  # all are larger
+    assert EventFiles.in_folder("in").bytes_of(30) < min(sizes) * 2
+    with pytest.raises(UsageError, match="ACEP-S075"):
+        read_growing(SimpleNamespace(), "in", at_once=0)
+
+
+@spark_test
+def test_a_backlog_is_read_in_micro_batches_of_some_events(spark):
+    rows = events(300)
+    Path("in").mkdir()
+    for number in range(6):
+        write_parquet(Path(f"in/{number}.parquet"), rows[50 * number : 50 * number + 50])
+    words = ("run", QUERY, "in", *STREAM, "-o", "out", "--checkpoint", "state", "--until-done", "--at-once", "120")
+    done = acep(*words)
+    assert done.exit_code == 0, done.output
+    assert re.findall(r"batch (\d): ", done.stderr)[:3] == ["0", "1", "2"]
+    assert of_stream(spark) == of_run(rows[:294])
+
+
+@spark_test
+def test_a_damaged_file_that_comes_into_a_stream_is_named(spark):
+    Path("in").mkdir()
+    write_parquet(Path("in/1.parquet"), events(100))
+    whole = Path("in/1.parquet").read_bytes()
+    Path("in/2.parquet").write_bytes(whole[: len(whole) // 2])
+    schema = spark.read.parquet(str(Path("in/1.parquet").absolute())).schema
+    torn = spark.readStream.schema(schema).parquet(str(Path("in").absolute()))
+    matcher = compile_query(QUERY).spark(id="event", watermark="5 seconds", shards=2)
+    with pytest.raises(DataError, match=r"in/2\.parquet: cannot be read as Parquet: ") as caught, clear_errors():
+        start(matcher, torn, to="out", checkpoint="state", until_done=True).awaitTermination()
+    assert caught.value.code == "ACEP-D013"
+
+
+@spark_test
+def test_a_checkpoint_keeps_its_number_of_shards(spark, monkeypatch):
+    rows = events(300)
+    Path("in").mkdir()
+    write_parquet(Path("in/1.parquet"), rows[:150])
+    words = ("run", QUERY, "in", "--spark", "--stream", "--id", "event", "--watermark", "5 s", "--until-done")
+    words += ("-o", "out", "--checkpoint", "state")
+    assert acep(*words).exit_code == 0
+    write_parquet(Path("in/2.parquet"), rows[150:])
+    before = spark.conf.get("spark.sql.shuffle.partitions")
+    spark.conf.set("spark.sql.shuffle.partitions", "3")  # as on a machine with more cores
+    try:
+        again = acep(*words)
+    finally:
+        spark.conf.set("spark.sql.shuffle.partitions", before)
+    assert again.exit_code == 0, again.output
+    assert of_stream(spark) == of_run(rows[:294])
+    monkeypatch.setattr("acep_approx.spark.setup.session.session", None)  # it is not asked for
+    refused = acep(*words, "--shards", "3")
+    assert refused.exit_code == 4, refused.output
+    assert "ACEP-S012: the checkpoint 'state' was begun with shards = 2, and this job has 3" in refused.stderr
+    assert "--shards 2" in refused.stderr
+
+
+def test_a_note_of_shards_counts_once_there_is_a_state(caplog):
+    state = Path("state")
+    (state / "acep").mkdir(parents=True)
+    note_shards(2, state)
+    check_shards(3, state)  # the job has stopped before its first micro-batch
+    (state / "offsets").mkdir()
+    check_shards(3, state)
+    (state / "offsets/0").touch()
+    assert known_shards(state) == 2
+    with pytest.raises(DataError, match="begun with shards = 2"):
+        check_shards(3, state)
+    for damaged in (b"", b"true", b"0", b'"2"'):
+        (state / "acep/shards.json").write_bytes(damaged)
+        assert known_shards(state) is None
+    assert caplog.text.count("shards.json cannot be read") == 4
+
+
 @spark_test
 def test_a_stream_that_grows_until_it_is_stopped(spark):
     rows = events(200)
@@ -376,7 +531,7 @@ def test_a_stream_that_grows_until_it_is_stopped(spark):
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         place = "{}:{}".format(*free.getsockname())
-    words = ("-o", "out", "--checkpoint", "state", "--trigger", "1 second", "--metrics-port", place.split(":")[1])
+    words = ("-o", "out", "--checkpoint", "state", "--trigger", "1 s", "--metrics-port", place.split(":")[1])
     with ThreadPoolExecutor(1) as pool:
         watcher = pool.submit(meanwhile)
         try:

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from acep_approx.errors import AcepError, DataError, QueryError, UsageError
+from acep_approx.errors import EXIT_TEMPORARY, AcepError, DataError, QueryError, UsageError
 from acep_approx.spark.setup import session as module
 from acep_approx.spark.setup.failures import clear_errors, explained
 from acep_approx.spark.setup.session import check_java, check_spark, cores, java_version
@@ -177,6 +177,33 @@ def test_what_was_said_stays_word_for_word(message, hint, letter):
 def test_other_errors_are_not_explained():
     assert explained(RuntimeError(TRACE.format("ValueError: 3"))) is None
     assert explained(ValueError("ACEP is a program")) is None
+
+
+UNREAD = """An error occurred while calling o395.collectToPython.
+: org.apache.spark.SparkException: Exception thrown in awaitResult:
+\tat org.apache.spark.util.SparkThreadUtils$.awaitResult(SparkThreadUtils.scala:53)
+Caused by: org.SparkException: [FAILED_READ_FILE.{}] Encountered error while reading file {}. {} SQLSTATE: KD001
+\tat org.apache.spark.sql.errors.QueryExecutionErrors$.cannotReadFilesError(QueryExecutionErrors.scala:853)
+Caused by: {}
+\tat org.apache.parquet.hadoop.ParquetFileReader.readFooter(ParquetFileReader.java:638)
+"""
+
+
+@pytest.mark.parametrize(
+    ("why", "said", "cause", "code", "number"),
+    [
+        ("NO_HINT", "", "java.lang.RuntimeException: it is not a Parquet file", "ACEP-D013", 4),
+        ("NO_HINT", "", "java.net.ConnectException: Connection refused", "ACEP-D013", 75),
+        ("PARQUET_COLUMN_DATA_TYPE_MISMATCH", "Parquet column [x] is of type BINARY", "java.X: x", "ACEP-D016", 4),
+    ],
+)
+def test_a_file_that_spark_cannot_read_is_named(why, said, cause, code, number):
+    found = explained(RuntimeError(UNREAD.format(why, "file:///in/a%20b.parquet", said, cause)))
+    assert found.code == code
+    assert found.message.startswith("/in/a b.parquet: ")
+    assert (said or cause.partition(": ")[2]) in found.message
+    assert (EXIT_TEMPORARY if found.is_temporary else found.exit_code) == number
+    assert "SQLSTATE" not in str(found)
 
 
 @pytest.mark.parametrize("package", ["acep_approx", "numba", "history"])

@@ -608,7 +608,7 @@ class Query(TunableQuery):
         bind: Bind = None,
         output: OutputName = "matches",
         shards: int | None = None,
-        watermark: str | None = None,
+        watermark: Duration | None = None,
         budget: str | float | Budget | None = None,
         history: str | Path | None = None,
         learn: bool = False,
@@ -634,8 +634,9 @@ class Query(TunableQuery):
         shards : int, optional
             Groups of keys that are matched together. Default: ``spark.sql.shuffle.partitions`` for streams; Spark
             chooses for batch.
-        watermark : str, optional
-            How late events of a stream may come, such as "10 seconds", where it has no watermark of its own.
+        watermark : str or int, optional
+            How late events of a stream may come, such as "10 s" or a number of ticks, as for ``matcher``, where the
+            stream has no watermark of its own.
         budget : str or Budget, optional
             Of the whole job; default: every match is found.
         history : path, optional

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -218,6 +218,17 @@ class RecallEstimate:
         return round(self.points + self.outside / recall) if recall else None
 
 
+class Members(NamedTuple):
+    """What is known of cells that are summed up in groups: their number, and the squares of their match points."""
+
+    number: int = 0
+    squares: int = 0
+
+    def combine(self, other: Members) -> Members:
+        """Those of two samples."""
+        return Members(self.number + other.number, self.squares + other.squares)
+
+
 @dataclass(frozen=True)
 class AuditSample:
     """What the audit saw: per cell the match points, and those that the policy alone would have found.
@@ -230,6 +241,8 @@ class AuditSample:
         Match points that the policy alone would have found, and all match points, of each cell.
     outside : int
         Match points found outside of the audited cells.
+    members : Members or None
+        Of the cells, where ``cells`` are groups of them; None: they are the cells themselves.
 
     Examples
     --------
@@ -247,6 +260,7 @@ class AuditSample:
     found: Ints
     points: Ints
     outside: int = 0
+    members: Members | None = None
 
     @classmethod
     def none(cls) -> AuditSample:
@@ -313,6 +327,11 @@ class AuditSample:
         cells, found, points = (np.concatenate(pair) for pair in pairs)
         return self._summed(cells, found, points, self.outside + other.outside)
 
+    @property
+    def number(self) -> int:
+        """How many cells there are."""
+        return len(self.cells) if self.members is None else self.members.number
+
     def of_run(self, found: int, lost: int) -> RecallEstimate:
         """Estimated recall of a run that found so many match points, where cells were matched beside it."""
         return replace(self, outside=found - int(self.found.sum())).estimate(lost=lost)
@@ -342,7 +361,8 @@ class AuditSample:
         cases (``tests/test_audit.py``). Of cells that were given up all may have been found, or none: the interval is
         as wide as both together.
         """
-        cells, points, found = len(self.cells), int(self.points.sum()), int(self.found.sum())
+        points, found = int(self.points.sum()), int(self.found.sum())
+        cells = min(len(self.cells), 1) if len(self.cells) < 2 else self.number
         reason = _too_few(points, cells, lost)
         if cells < 2:
             return RecallEstimate(None, None, None, points, cells, self.outside, level, reason)
@@ -356,7 +376,8 @@ class AuditSample:
         from scipy.special import ndtri, stdtrit  # type: ignore[import-untyped]
 
         points, found, sizes = float(self.points.sum()), float(self.found.sum()), self.points.astype(np.float64)
-        size = float((sizes**2).sum()) / points  # of the cell of a point, on average
+        squares = float((sizes**2).sum()) if self.members is None else self.members.squares
+        size = squares / points  # of the cell of a point, on average
         share = (found + size / 4) / (points + size / 2)  # with half a cell more than was seen, as often found as lost
         residuals = (self.found - share * sizes) / (points - sizes)  # the estimate without each cell
         of_more = ((1 - share) ** 2 + share**2) / 4 * (size / points) ** 2
@@ -374,7 +395,7 @@ class AuditSample:
         side = (1 - level) / 2
         low = float(betaincinv(found, number - found + 1, side)) if found > 0 else 0.0
         high = float(betaincinv(found + 1, number - found, 1 - side)) if found < number else 1.0
-        seen = len(self.cells) / (len(self.cells) + lost)
+        seen = self.number / (self.number + lost)
         return low * seen, high * seen + 1 - seen
 
 

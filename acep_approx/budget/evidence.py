@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from acep_approx.arrays import Bools, Floats
-from acep_approx.budget.audit import AuditSample, RecallEstimate
+from acep_approx.budget.audit import MOST_LOST, AuditSample, RecallEstimate
 from acep_approx.ranges import COUNT, finite, number_in
 
 CELLS = 2000
@@ -187,6 +187,30 @@ class EndSample:
         return np.where(is_possible, np.exp(logs - logs[is_possible].max(initial=-np.inf)), 0.0)
 
 
+def recall_by(
+    found: int, events: int, sample: AuditSample, lost: int, ends: EndSample | None, past: Expected | None = None
+) -> RecallEstimate:
+    """Estimate recall by all that speaks of it.
+
+    Parameters
+    ----------
+    found, events : int
+        Match points that the run found, and events that it was shown.
+    sample : AuditSample
+        Of cells.
+    lost : int
+        Cells that were chosen and given up.
+    ends : EndSample or None
+        None: ends of matches cannot be tried alone.
+    past : Expected, optional
+        What a history leads to expect.
+    """
+    if past is None and (ends is None or (not ends.tried and len(sample.cells) > 1)):
+        return sample.of_run(found, lost)
+    is_whole = lost <= MOST_LOST * (sample.number + lost)
+    return Evidence(found, events, past, ends, sample if is_whole else None).estimate()
+
+
 @dataclass(frozen=True)
 class Evidence:
     """All that speaks of the recall of a run.
@@ -213,13 +237,15 @@ class Evidence:
         """Recall with its interval; without a number where the interval is wider than ``WIDE``."""
         low, mean, high = self.interval(level)
         is_thin = high - low > WIDE
+        if self._is_silent and low < high:  # then it may be anything that there is room for
+            low, high, is_thin = self._least, 1.0, True
         cells, ends = self.cells or AuditSample.none(), self.ends or EndSample()
         return RecallEstimate(
             None if is_thin else min(max(mean, low), high),
             low,
             high,
             int(cells.points.sum()),
-            len(cells.cells),
+            cells.number,
             self.found - int(cells.found.sum()),
             level,
             self._wanted() if is_thin else "",
@@ -227,6 +253,13 @@ class Evidence:
             missed=ends.missed,
             by_past=self.expected is not None,
         )
+
+    @property
+    def _is_silent(self) -> bool:
+        """Whether nothing was looked at: no end was tried, no match point audited, and nothing is expected."""
+        has_tried = self.ends is not None and self.ends.tried > 0
+        has_cells = self.cells is not None and len(self.cells.cells) > 1
+        return self.expected is None and not has_tried and not has_cells
 
     def _wanted(self) -> str:
         history = ", or a history (acep train)" if self.expected is None else ""

@@ -14,9 +14,9 @@ import numpy as np
 import pyarrow as pa
 
 from acep_approx.arrays import Ints
-from acep_approx.budget.audit import MOST_LOST, AuditCells, RecallEstimate
+from acep_approx.budget.audit import AuditCells, RecallEstimate
 from acep_approx.budget.budget import granted_beside
-from acep_approx.budget.evidence import EndSample, Evidence, Expected
+from acep_approx.budget.evidence import EndSample, Expected, recall_by
 from acep_approx.engines.batches import RunEvents
 from acep_approx.engines.runs.lost import LostRuns, can_follow
 from acep_approx.engines.runs.shedding import OpenEnds, Shedding
@@ -159,6 +159,11 @@ class ExactAudit:
         ends.quota -= left
         return left
 
+    def pause(self) -> None:
+        """Try ends with what there is, if enough wait: nobody knows when more events come, and all would be kept."""
+        if self.ends is not None and self.ends.is_full:
+            self.cells.quota += self._try_ends(self.ends)
+
     def finish(self) -> None:
         """The stream has ended."""
         if self.ends is not None and not self.ends.is_dear:
@@ -229,8 +234,4 @@ def estimated(found: int, events: int, audit: ExactAudit, past: Expected | None)
     past : Expected or None
         What its history leads to expect.
     """
-    sample, lost, tried = audit.cells.sample, audit.cells.lost, audit.sample
-    if past is None and (tried is None or (not tried.tried and len(sample.cells) > 1)):
-        return sample.of_run(found, lost)
-    is_whole = lost <= MOST_LOST * (len(sample.cells) + lost)
-    return Evidence(found, events, past, tried, sample if is_whole else None).estimate()
+    return recall_by(found, events, audit.cells.sample, audit.cells.lost, audit.sample, past)

@@ -353,9 +353,14 @@ class ExactEnds:
         """Let go of all events: others are searched now."""
         self._parts, self._waiting = [], 0
 
+    @property
+    def is_full(self) -> bool:
+        """Whether enough events have come for ends to be tried."""
+        return not self.is_dear and self._waiting >= AT_ONCE
+
     def is_due(self) -> bool:
         """Whether enough events have come for ends to be tried, and enough is granted, so that few are given up."""
-        if self.is_dear or self._waiting < AT_ONCE:
+        if not self.is_full:
             return False
         left = self.quota - self.steps
         return left >= (SAVED * self._each if self._begun else PLENTY) or self._waiting >= MOST_WAITING

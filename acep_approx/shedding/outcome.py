@@ -113,6 +113,11 @@ class Outcome:
         """Run-steps of the cells that are matched beside the run; None where runs are marked instead, or none are."""
         return None if self._aside is self.beside and self.beside.cohort is None else self._aside.steps
 
+    @property
+    def audit_granted(self) -> float:
+        """Run-steps granted so far for what is matched beside the run."""
+        return self._aside.quota
+
     def audited(self) -> AuditSample | None:
         """What the audit saw of the match points found since this shedder was made; None where nothing is audited.
 

@@ -606,6 +606,13 @@ class Shedder(Outcome):
             open_ends=0 if self.ways is None else self.ways.unsearched,
         )
 
+    def pause(self) -> None:
+        """The run is saved now, and may go on elsewhere."""
+        if self.exact_audit is not None:
+            done = self.exact_audit.steps
+            self.exact_audit.pause()
+            self.metrics.add_work(self.exact_audit.steps - done)
+
     def finish(self) -> None:
         """The stream has ended."""
         if self.online is not None:

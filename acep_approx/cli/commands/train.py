@@ -250,13 +250,17 @@ def _on_spark(
 ) -> HistoryGraph:
     from acep_approx.shedding.promising import promised
     from acep_approx.spark import session
-    from acep_approx.spark.past.training import train_history
+    from acep_approx.spark.past.training import check_past, train_history
     from acep_approx.spark.setup.failures import clear_errors
-    from acep_approx.spark.sources.files import read_files
+    from acep_approx.spark.sources.files import EventFiles, is_elsewhere, read_files
 
+    files = None if any(map(is_elsewhere, past)) else EventFiles.of(past, **source.on_spark)
+    if files is not None:  # what is wrong is said before Spark starts, which takes seconds
+        check_past(files.schema, known.query, id=spark.id, **source.roles)
     bar("starting Spark", 0.0)
     with clear_errors():
-        events = read_files(session(spark.master), past, **source.on_spark)
+        running = session(spark.master)
+        events = read_files(running, past, **source.on_spark) if files is None else files.read(running)
         return train_history(
             events, known.query, gap=known.gap, on_progress=bar, measure=promised, id=spark.id, **source.roles
         )

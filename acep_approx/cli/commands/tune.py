@@ -24,8 +24,11 @@ from acep_approx.errors import UsageError
 from acep_approx.query.rules.parser import is_rules
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from acep_approx.planning.compiled import CompiledQuery
     from acep_approx.results.shared_tuning import SharedTuning
-    from acep_approx.results.tuning import Advice, Elsewhere, Tuning
+    from acep_approx.results.tuning import Advice, Elsewhere, HowTried, PastTable, Trial, Tuning
 
 BUDGETS = "5%,10%,20%,50%"
 
@@ -245,10 +248,19 @@ def _tell_shared(tuning: SharedTuning, asked: str, plot: Path | None, *, quiet: 
 
 
 def _on_spark(master: str | None) -> Elsewhere:
-    from acep_approx.spark import session
-    from acep_approx.spark.past.tuning import on_spark
+    def try_all(queries: Sequence[CompiledQuery], past: PastTable, how: HowTried) -> Sequence[Trial]:
+        from acep_approx.events.columns import plain_schema
+        from acep_approx.matching.execution import Execution
+        from acep_approx.matching.outputs.kinds import BARE
+        from acep_approx.spark import session
+        from acep_approx.spark.past.tuning import on_spark
 
-    return on_spark(session(master))
+        schema = plain_schema(past.first.schema, "the past")
+        for query in queries:  # what is wrong is said before Spark starts, which takes seconds
+            Execution(query.plan, output=BARE).bind(schema, past.roles)
+        return on_spark(session(master))(queries, past, how)
+
+    return try_all
 
 
 def _items(text: str | None) -> list[str]:

@@ -96,10 +96,11 @@ def run_batch(asked: OnSpark, output: OutputOptions, form: Format, others: dict[
     begun, console = clock.perf_counter(), words()
     is_seen = console.is_terminal and not asked.quiet
     with clear_errors(), console.status("matching on Spark") if is_seen else nullcontext():
-        events = read_files(asked.session(), asked.inputs, **asked.reading)
+        files, spark = asked.check(), asked.session()
+        events = read_files(spark, asked.inputs, **asked.reading) if files is None else files.read(spark)
         matcher = asked.matcher(arrow_schema(events.schema))
         flow, observation = matcher.flow(events), Observation(NAME)
-        packed = observed(flow.outputs(), observation, by_part=True)
+        packed = observed(flow.outputs(), observation)
         if any(others.values()):
             packed = packed.persist()  # all tables come of one run
         found = flow.matches(packed)

@@ -108,15 +108,23 @@ def run_stream(asked: OnSpark, places: Places, options: StreamOptions, metrics_p
         130: it was stopped by Ctrl-C.
     """
     from acep_approx.spark.plan.columns import arrow_schema
+    from acep_approx.spark.plan.delays import interval
     from acep_approx.spark.setup.failures import clear_errors
     from acep_approx.spark.sources.files import read_growing
     from acep_approx.spark.streaming.stream import start
 
     begun = clock.perf_counter()
+    if options.trigger is not None:
+        interval(options.trigger)  # refused before Spark starts
     with clear_errors(), ExitStack() as stack:
+        files, folder = asked.check(checkpoint=places.checkpoint), asked.inputs[0]
         if not asked.quiet:
             say("starting Spark ...")
-        events = read_growing(asked.session(streaming=True), asked.inputs[0], **asked.reading)
+        spark = asked.session(streaming=True)
+        if files is None:
+            events = read_growing(spark, folder, at_once=options.at_once, **asked.reading)
+        else:
+            events = files.grow(spark, folder, options.at_once)
         told = Tally()
         told.sinks.append(stack.enter_context(live(told.totals, enabled=not asked.quiet)))
         if metrics_port is not None:

@@ -279,7 +279,6 @@ def budget_lines(numbers: Totals, spending: Spending, full_work: float | None) -
     yield f"work: {counts['steps']:,} run-steps of {counts['bound']:,} allowed{used}"
     reasons = ", ".join(f"{number:,} {reason}" for reason, number in numbers.shed.items() if number)
     yield f"shed: {amount(sum(numbers.shed.values()), 'run')}" + (f": {reasons}" if reasons else "")
-    has_audit = numbers.last is not None or counts["audited"]
-    yield f"estimated recall: {recall_words(numbers.recall() if has_audit else None)}"
+    yield f"estimated recall: {recall_words(numbers.recall() if numbers.has_audit else None)}"
     if numbers.learned is not None and numbers.learned.versions:
         yield f"learning: {learned(numbers.learned)}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from acep_approx.cli.options.output import ResultKind
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from acep_approx.spark.plan.matcher import SparkMatcher
+    from acep_approx.spark.sources.files import EventFiles
 
 
 @dataclass(frozen=True)
@@ -38,6 +40,39 @@ class OnSpark:
     master: str | None
     reading: dict[str, Any]
     quiet: bool
+
+    def check(self, *, checkpoint: Path | None = None) -> EventFiles | None:
+        """Open the files, and bind the program to their columns, before Spark starts, which takes seconds.
+
+        Parameters
+        ----------
+        checkpoint : Path, optional
+            Of a stream: then the input is a folder that gets new files.
+
+        Returns
+        -------
+        EventFiles or None
+            None: they are not on this machine.
+
+        Raises
+        ------
+        AcepError
+            As ``read_files``, ``read_growing``, ``start`` and ``SparkMatcher`` have it.
+        """
+        from acep_approx.spark.sources.files import EventFiles, is_elsewhere
+        from acep_approx.spark.streaming.kept_shards import check_shards
+
+        if any(map(is_elsewhere, self.inputs)):
+            return None
+        if checkpoint is None:
+            files = EventFiles.of(self.inputs, **self.reading)
+        else:
+            files = EventFiles.in_folder(self.inputs[0], **self.reading)
+        matcher = self.matcher(files.schema)
+        job = matcher.check(files.schema, is_stream=checkpoint is not None)
+        if checkpoint is not None and matcher.shards is not None:
+            check_shards(job.width, checkpoint)
+        return files
 
     def session(self, *, streaming: bool = False) -> SparkSession:
         """Spark, started."""

@@ -56,7 +56,9 @@ class RunSparkOptions(SparkOptions):
     shards: Annotated[
         int | None,
         typer.Option(
-            metavar="N", min=1, help="How many groups of keys are matched side by side; by default up to Spark."
+            metavar="N",
+            min=1,
+            help="How many groups of keys are matched side by side; by default up to Spark, or that of the checkpoint.",
         ),
     ] = None
 
@@ -79,8 +81,16 @@ class StreamOptions:
     ] = None
     trigger: Annotated[
         str | None,
-        typer.Option(metavar="TIME", help="How often new files are looked for; by default as often as possible."),
+        typer.Option(
+            metavar="TIME", help="How often new files are looked for, e.g. '10 s'; by default as often as possible."
+        ),
     ] = None
+    at_once: Annotated[
+        int,
+        typer.Option(
+            metavar="N", min=1, help="Events in a micro-batch, about; a micro-batch has one file at least."
+        ),
+    ] = 100_000
     until_done: Annotated[bool, typer.Option("--until-done", help="Stop when all that is there is done.")] = False
 
 

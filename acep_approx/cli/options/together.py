@@ -253,15 +253,15 @@ REFUSED: dict[str, Refusals] = {
     "here": Refusals(
         "ACEP-S071",
         OF_USE_WITH,
-        _each("add --spark, or leave it out", "shards", "stream", "trigger", "until_done"),
+        _each("add --spark, or leave it out", "shards", "stream", "trigger", "at_once", "until_done"),
     ),
     "batch on Spark": Refusals(
         "ACEP-S071",
         "on Spark {option} is of use with {mine} only",
         _each(
             "add --stream, or leave it out",
-            *("watermark", "checkpoint", "trigger", "until_done", "metrics_port", "late", "learn", "reorder"),
-            *("emit", "changelog"),
+            *("watermark", "checkpoint", "trigger", "at_once", "until_done", "metrics_port", "late", "learn"),
+            *("reorder", "emit", "changelog"),
         ),
     ),
     "Spark": Refusals(

@@ -136,14 +136,45 @@ def train_history(
     named = {"time": time, "key": key, "type": type, "unit": unit}
     with clear_errors():
         schema = arrow_schema(events.schema)
-        roles = infer_roles(schema, **named)
-        refuse_day_alone(schema, roles, time)
-        job = _Training.of(events, query.plan, roles, id)
+        roles, columns = check_past(schema, query, id=id, **named)
+        job = _Training.of(events, query.plan, roles, columns, id)
         tell("looking for the end of the past", 0.0)
         past, total = job.end()
         tried = try_readings(query.plan, past, known.integer_gap(past.window), most_bundles, tell)
         counted = job.counted(tried.blank, portions(query.plan, total, portion_events), shards)
         return known.take(tried, counted, past, tell, measure)
+
+
+def check_past(
+    schema: pa.Schema, query: CompiledQuery, *, id: str | None = None, **named: str | None  # noqa: A002
+) -> tuple[Roles, tuple[str, ...]]:
+    """Refuse columns that nothing can be learned from; Spark need not run for that.
+
+    Parameters
+    ----------
+    schema : pyarrow.Schema
+        Of the past events.
+    query : CompiledQuery
+    id : str, optional
+        Column that orders events of the same time.
+    **named : str or None
+        ``time``, ``key``, ``type`` and ``unit``, as for ``train_history``.
+
+    Returns
+    -------
+    Roles, tuple of str
+        The roles of the columns, and those that the query reads.
+
+    Raises
+    ------
+    DataError, QueryError
+        A column is missing or of the wrong type.
+    """
+    roles = infer_roles(schema, **named)
+    refuse_day_alone(schema, roles, named.get("time"))
+    if id is not None and id not in schema.names:
+        raise missing_column(id, schema.names)
+    return roles, tuple(Execution(query.plan, output=BARE).bind(schema, roles).columns)
 
 
 @dataclass(frozen=True)
@@ -169,12 +200,11 @@ class _Training:
     order: tuple[str, ...]
 
     @classmethod
-    def of(cls, events: DataFrame, plan: Plan, roles: Roles, id_: str | None) -> _Training:
-        """Those of a DataFrame."""
+    def of(
+        cls, events: DataFrame, plan: Plan, roles: Roles, columns: tuple[str, ...], id_: str | None
+    ) -> _Training:
+        """Those of a DataFrame, with what ``check_past`` says of them."""
         schema = arrow_schema(events.schema)
-        if id_ is not None and id_ not in schema.names:
-            raise missing_column(id_, schema.names)
-        columns = Execution(plan, output=BARE).bind(schema, roles).columns
         roles = carried_roles(roles, columns)
         order = tuple(dict.fromkeys([*((id_,) if id_ else ()), *(name for name in columns if name != roles.time)]))
         carried = [column(name) for name in dict.fromkeys([*columns, *order])]

@@ -19,6 +19,7 @@ from acep_approx.errors import UsageError
 from acep_approx.planning.durations import Duration
 from acep_approx.spark.plan import packing
 from acep_approx.spark.plan.columns import column, places, quoted, rising
+from acep_approx.spark.plan.delays import delay
 from acep_approx.spark.plan.packing import GROUP, SHARD, Batches, gathered, packed, packer, spread, unpacker
 from acep_approx.spark.worker.job import Job, Part
 from acep_approx.spark.worker.program import MATCHES
@@ -75,7 +76,7 @@ class Flow:
     job : Job
     events : DataFrame
         Batch or streaming, in any order.
-    watermark : str, optional
+    watermark : str or int, optional
         How late events may come, where the stream has no watermark of its own.
     """
 
@@ -172,17 +173,21 @@ class Flow:
         if WATERMARK in self.events.schema[time].metadata:
             return self.events
         if self.watermark is None:
-            raise UsageError(
-                f"the stream has no watermark on {time!r}: nobody knows how late events may come",
-                code="ACEP-S004",
-                hint="say it: --watermark '10 seconds' (watermark= in Python; or "
-                f"events.withWatermark({time!r}, '10 seconds'))",
-            )
-        kind = dict(self.events.dtypes)[time]
+            raise no_watermark(time)
+        late, kind = delay(self.watermark, is_time=self.job.has_real_times), dict(self.events.dtypes)[time]
         if kind == "timestamp":
-            return self.events.withWatermark(quoted(time), str(self.watermark))
+            return self.events.withWatermark(quoted(time), late)
         stamp = F.timestamp_micros(_microseconds(column(time), kind, self.job.roles.unit))
-        return self.events.withColumn(STAMP, stamp).withWatermark(STAMP, str(self.watermark))
+        return self.events.withColumn(STAMP, stamp).withWatermark(STAMP, late)
+
+
+def no_watermark(time: str) -> UsageError:
+    """The error for a stream of which it is not known how late events may come (``ACEP-S004``)."""
+    return UsageError(
+        f"the stream has no watermark on {time!r}: nobody knows how late events may come",
+        code="ACEP-S004",
+        hint=f"say it: --watermark '10 s' (watermark= in Python; or events.withWatermark({time!r}, '10 seconds'))",
+    )
 
 
 def _microseconds(time: Column, kind: str, unit: str | None) -> Column:

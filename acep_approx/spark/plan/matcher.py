@@ -16,7 +16,8 @@ from acep_approx.events.roles import infer_roles
 from acep_approx.matching.outputs.bind import Bind, columns_of
 from acep_approx.planning.durations import Duration
 from acep_approx.spark.plan.columns import arrow_schema, carried_roles
-from acep_approx.spark.plan.flow import Flow
+from acep_approx.spark.plan.delays import check_watermark, delay
+from acep_approx.spark.plan.flow import Flow, no_watermark
 from acep_approx.spark.worker.job import Job, Part
 from acep_approx.spark.worker.program import Turn
 from acep_approx.spark.worker.spending import Spending
@@ -47,7 +48,7 @@ class SparkMatcher:
         Groups of keys that are matched together. Default: ``spark.sql.shuffle.partitions`` for streams; Spark chooses
         for batch.
     watermark : str or int, optional
-        How late events of a stream may come, where it has no watermark of its own.
+        How late events of a stream may come, where it has no watermark of its own: ``"10 s"``, or a number of ticks.
     spending : Spending, optional
     skips : bool
         Whether events whose time cannot be used are left out, as those without one always are.
@@ -68,6 +69,8 @@ class SparkMatcher:
     skips: bool = False
 
     def __post_init__(self) -> None:
+        if self.watermark is not None:
+            check_watermark(self.watermark)
         if self.shards is not None and self.shards < 1:
             raise UsageError(f"shards is {self.shards}", code="ACEP-S001", hint="at least 1")
         if self.spending is not None:
@@ -107,6 +110,18 @@ class SparkMatcher:
             log.warning(line)
         return Flow(job, events, self.watermark)
 
+    def check(self, schema: pa.Schema, *, is_stream: bool = False) -> Job:
+        """Refuse what can be known to be wrong for events of these columns; Spark need not run for that.
+
+        Returns the job, with one shard for each of its parts if no number was given.
+        """
+        job = self.job(schema, is_stream=is_stream, shards=self.shards or 1)
+        if is_stream and self.watermark is None:
+            raise no_watermark(job.roles.time)
+        if is_stream and self.watermark is not None:
+            delay(self.watermark, is_time=job.has_real_times)
+        return job
+
     def job(self, schema: pa.Schema, *, is_stream: bool = False, shards: int = 1, cores: int = 1) -> Job:
         """What workers are told, for events of these columns."""
         self.program.check_plan(is_stream=is_stream)
@@ -121,13 +136,16 @@ class SparkMatcher:
         carried = list(dict.fromkeys([*needed.columns, roles.time, *filter(None, (self.id,))]))
         # events are in the order of the time, which may be finer than ticks, the id, and what else can be put in order
         plain = [name for name in carried if not pa.types.is_nested(schema.field(name).type)]
+        parts = _parts(program, schema, roles, shards)
+        is_one_task = len(parts) == 1 and not parts[0].keys
         job = Job(
-            parts=_parts(program, schema, roles, shards),
+            parts=parts,
             schema=pa.schema([schema.field(name) for name in carried]),
             roles=carried_roles(roles, carried),
             order=tuple(dict.fromkeys([roles.time, *((self.id,) if self.id else ()), *plain])),
             spending=replace(self.spending, cores=cores) if self.spending else None,
             skips=self.skips,
+            width=1 if is_one_task else shards,
         )
         self._check_budget(job, is_stream=is_stream)
         return job

@@ -39,6 +39,7 @@ _TYPES = {
     "int": (pa.int64(), "bigint"),
     "float": (pa.float64(), "double"),
     "tuple[int, ...]": (pa.list_(pa.int64()), "array<bigint>"),
+    "tuple[float, ...]": (pa.list_(pa.float64()), "array<double>"),
 }
 _NUMBERS = {field.name: _TYPES[str(field.type)] for field in fields(ShardMetrics)}
 NUMBERS = tuple(_NUMBERS)
@@ -135,5 +136,6 @@ def packed(number: int, processed: Processed) -> Iterator[dict[str, Any]]:
     for kind, table in (*processed.tables.items(), (LATE, processed.left_out)):
         for first in range(0, table.num_rows, ROWS_AT_ONCE):
             yield {"shard": number, "kind": kind, "payload": to_ipc(table.slice(first, ROWS_AT_ONCE)), **nothing}
-    metrics = {**vars(processed.metrics), "shed": list(processed.metrics.shed)}
+    numbers = vars(processed.metrics)
+    metrics = {name: list(value) if isinstance(value, tuple) else value for name, value in numbers.items()}
     yield {"shard": number, "kind": METRICS, "payload": processed.sample, **metrics}

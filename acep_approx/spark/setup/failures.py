@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from urllib.parse import unquote, urlsplit
 
-from acep_approx.errors import AcepError, DataError, QueryError, UsageError
+from acep_approx.errors import TEMPORARY, AcepError, DataError, QueryError, UsageError
 
 _OURS = re.compile(r"(?:\b(?P<kind>\w+Error): )?(?P<code>ACEP-[A-Z]\d{3}): (?P<first>.*)(?P<rest>(?:\n  .*)*)")
 _HINT = "  hint: "
@@ -19,13 +22,19 @@ _KINDS: dict[str | None, type[AcepError]] = {
 }
 """Classes of errors, and so exit codes, by name, and by the letter of the code where the text tells no class."""
 _MISSING = re.compile(r"No module named '(\w+)")
+_UNREAD = re.compile(r"\[FAILED_READ_FILE\.(?P<why>\w+)\] [\w ]+ while reading file (?P<file>.+?)\.\s(?P<said>.*)")
+_CAUSE = re.compile(r"^Caused by: (?P<kind>[\w.$]+)(?:: (?P<said>.+))?", re.MULTILINE)
 _MOST_LINES = 3
 PASSING = (
-    *("Connection refused", "Connection reset", "ConnectException", "Failed to connect", "NoRouteToHostException"),
-    *("SocketTimeoutException", "UnknownHostException", "Py4JNetworkError", "Answer from Java side is empty"),
-    *("masters are unresponsive", "stopped SparkContext", "ExecutorLostFailure", "No space left on device"),
+    *("ConnectException", "Failed to connect", "Connection reset", "NoRouteToHostException", "SocketTimeoutException"),
+    *("UnknownHostException", "Py4JNetworkError", "Answer from Java side is empty", "masters are unresponsive"),
+    *("stopped SparkContext", "ExecutorLostFailure", "Master removed our application"),
+    *("Unable to execute HTTP request", "SafeModeException", "StandbyException"),  # of S3, and of HDFS that is starting
+    *(os.strerror(getattr(errno, name)) for name in TEMPORARY if hasattr(errno, name)),
 )
-"""Words of Spark, or of a system below it, for what may pass: no connection, lost executors, a full disk."""
+"""Words of Spark, or of a system below it, for what may pass: no connection, lost executors, a full disk, a store that
+does not answer."""
+_NOISE = ("at ", "JVM stacktrace", "Driver stacktrace", "An error occurred while calling ")
 
 
 def explained(error: BaseException) -> AcepError | None:
@@ -39,8 +48,8 @@ def explained(error: BaseException) -> AcepError | None:
     Returns
     -------
     AcepError or None
-        With code, message, hint and exit code of the error that the worker raised; ``ACEP-S034`` if the worker has not
-        found a module; None if it was something else.
+        With code, message, hint and exit code of the error that the worker raised; ``ACEP-D013`` or ``ACEP-D016`` if
+        Spark could not read a file; ``ACEP-S034`` if the worker has not found a module; None if it was something else.
 
     Examples
     --------
@@ -60,6 +69,8 @@ def explained(error: BaseException) -> AcepError | None:
         ours = kind(message, code=found["code"], hint=advice or None)
         ours.passes = any(words in message for words in PASSING)
         return ours
+    if found := _UNREAD.search(text):
+        return _unread(found, text)
     if "Traceback" in text and (found := _MISSING.search(text)):
         return AcepError(
             f"the workers of Spark do not find the Python package {found[1]!r}",
@@ -68,6 +79,23 @@ def explained(error: BaseException) -> AcepError | None:
             "--py-files acep.zip",
         )
     return None
+
+
+def _unread(found: re.Match[str], text: str) -> DataError:
+    """The error that a local run has for a file that cannot be read, or that has a column of another type."""
+    path = unquote(urlsplit(found["file"]).path) if found["file"].startswith("file:") else found["file"]
+    if found["why"] == "PARQUET_COLUMN_DATA_TYPE_MISMATCH":
+        said = found["said"].partition(" SQLSTATE")[0].strip()
+        return DataError(f"{path}: {said}", code="ACEP-D016", hint="give each column one type in all files")
+    causes = [*_CAUSE.finditer(text, found.end())]
+    passes = any(words in cause[0] for cause in causes for words in PASSING)
+    again = "try again when the disk, or the server that has it, answers"
+    return DataError(
+        f"{path}: cannot be read as Parquet" + "".join(f": {cause['said'] or cause['kind']}" for cause in causes[-1:]),
+        code="ACEP-D013",
+        hint=again if passes else "the file may be damaged or cut off: write it again under the same name",
+        passes=passes,
+    )
 
 
 @contextmanager
@@ -90,6 +118,7 @@ def clear_errors() -> Iterator[None]:
 
 def _failed(error: Exception) -> AcepError:
     lines = [line.strip() for line in str(error).splitlines()]
-    said = [line for line in lines if line and not line.startswith(("at ", "JVM stacktrace"))][:_MOST_LINES]
+    said = [line.removeprefix(": ") for line in lines if line and not line.startswith(_NOISE)][:_MOST_LINES]
     passes = any(words in f"{type(error).__name__}: {error}" for words in PASSING)
-    return AcepError("Spark failed: " + "\n  ".join(said), code="ACEP-S035", passes=passes)
+    hint = "this may pass: start the same again, or see whether the cluster and its stores answer" if passes else None
+    return AcepError("Spark failed: " + "\n  ".join(said or lines[:1]), code="ACEP-S035", hint=hint, passes=passes)

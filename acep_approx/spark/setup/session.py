@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import socket
 import subprocess
 import sys
 import sysconfig
@@ -75,6 +76,9 @@ def worth_reading(lines: Iterable[bytes]) -> Iterator[bytes]:
         follows = is_chatter
 
 
+_SPARK_MASTER = re.compile(r"[/,]\[?([^/,]+?)\]?:(\d{1,5})(?=,|$)")
+ANSWERS = 10.0
+"""Seconds in which a Spark master must answer."""
 OLDEST_JAVA = 17
 OLDEST_SPARK = (4, 1)
 INSTALL_JAVA = (
@@ -186,6 +190,38 @@ def check_spark(*, streaming: bool = False) -> None:
         )
 
 
+def check_master(master: str) -> None:
+    """Check that a Spark master answers, where it is named by its address: Spark itself tries for a minute.
+
+    Parameters
+    ----------
+    master : str
+        ``spark://HOST:PORT``, or several with commas between them; others are not asked.
+
+    Raises
+    ------
+    AcepError
+        ``ACEP-S039``: none of them answers.
+    """
+    failed: OSError | None = None
+    for host, port in _SPARK_MASTER.findall(master) if master.startswith("spark://") else ():
+        try:
+            socket.create_connection((host, int(port)), ANSWERS).close()
+        except OverflowError:  # there is no such port: Spark says so
+            return
+        except OSError as error:
+            failed = error
+        else:
+            return
+    if failed is not None:
+        raise AcepError(
+            f"no Spark master answers at {master}: {failed.strerror or failed}",
+            code="ACEP-S039",
+            hint="start it, or see whether --master has the right address (master= in Python)",
+            passes=True,
+        ) from failed
+
+
 def session(master: str | None = None, **conf: str) -> SparkSession:
     """Start Spark, or take the session that runs already.
 
@@ -204,7 +240,8 @@ def session(master: str | None = None, **conf: str) -> SparkSession:
     Raises
     ------
     AcepError
-        ``ACEP-S030`` to ``ACEP-S032``: Java or PySpark are missing or too old; ``ACEP-S035``: no master answers.
+        ``ACEP-S030`` to ``ACEP-S032``: Java or PySpark are missing or too old; ``ACEP-S039``: no master answers;
+        ``ACEP-S035``: Spark cannot be started for another reason.
 
     Examples
     --------
@@ -227,6 +264,8 @@ def session(master: str | None = None, **conf: str) -> SparkSession:
     if master is not None:
         settings.set("spark.master", master)
     settings.setIfMissing("spark.master", "local[*]")
+    if not is_running:
+        check_master(settings.get("spark.master") or "")
     for name, value in {**SETTINGS, **_here(settings.get("spark.master") or "")}.items():
         settings.setIfMissing(name, value)
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -25,6 +26,129 @@ if TYPE_CHECKING:
 
 TIMES = pa.timestamp("us", tz="UTC")
 """Spark's only type of times."""
+AT_ONCE = 100_000
+"""Events per micro-batch, about, and at least one file: the events of a micro-batch wait in the state for the next."""
+SAMPLED = 8 << 20
+"""Bytes of a text file that is read to learn how long events are; where all are larger, only the first events are."""
+UNKNOWN = 64 << 20
+"""Bytes per micro-batch where there is no event yet."""
+
+
+def is_elsewhere(path: str | Path) -> bool:
+    """Whether a path is an address, of files that only Spark can open.
+
+    Examples
+    --------
+    >>> is_elsewhere("s3a://bucket/events"), is_elsewhere("events.parquet")
+    (True, False)
+    """
+    return "://" in str(path)
+
+
+@dataclass(frozen=True)
+class EventFiles:
+    """Files of events: found, and opened as far as their columns; Spark need not run for that.
+
+    Attributes
+    ----------
+    files : list of InputFile
+    reading : dict of str to object
+        Arguments of ``open_source``.
+    schema : pyarrow.Schema
+        The columns of all files together.
+    rows : int or None
+        Events in all files; None: they are text, and nobody has read them yet.
+    is_plain : bool
+        Whether Spark reads them: they are Parquet with no column that it reads otherwise than we do.
+    """
+
+    files: list[InputFile]
+    reading: dict[str, Any]
+    schema: pa.Schema
+    rows: int | None
+    is_plain: bool
+
+    @classmethod
+    def of(
+        cls,
+        paths: Sequence[str | Path],
+        format: str | None = None,  # noqa: A002  (the option's name)
+        on_malformed: str = "refuse",
+        **typed: Any,
+    ) -> Self:
+        """Find the files, and open each as far as its columns; the arguments and errors of ``read_files``."""
+        check_format(format)
+        if "-" in map(str, paths):
+            raise UsageError("Spark cannot read standard input", code="ACEP-S020", hint="name files or folders")
+        files = find_files(paths, format)
+        kinds = {file.format for file in files}
+        if "parquet" in kinds and len(kinds) > 1:
+            raise UsageError(
+                "Parquet and text files cannot be read together on Spark",
+                code="ACEP-S021",
+                hint="turn one kind into the other first",
+            )
+        if kinds == {"parquet"}:
+            check_layout("parquet", str(files[0].path), Layout(**typed))
+        reading = {"format": format, "on_malformed": on_malformed} | typed
+        source = open_source([file.path for file in files], **reading)
+        schema, is_plain = _as_spark_has_it(source.schema), kinds == {"parquet"} and not needs_our_reader(files)
+        return cls(
+            files, reading, schema if is_plain else _with_times(schema, typed.get("time")), source.rows, is_plain
+        )
+
+    @classmethod
+    def in_folder(cls, folder: str | Path, format: str | None = None, **typed: Any) -> Self:  # noqa: A002
+        """Find the files that are in a folder by now; the arguments and errors of ``read_growing``."""
+        if not Path(folder).is_dir():
+            raise UsageError(
+                f"a stream is read from a folder, and {str(folder)!r} is none",
+                code="ACEP-S070",
+                hint="name the folder that the files come into",
+            )
+        return cls.of([folder], format, **typed)
+
+    def read(self, spark: SparkSession) -> DataFrame:
+        """Return the events as a DataFrame, which is a batch."""
+        if self.is_plain:
+            names = [file.path.absolute().as_uri() for file in self.files]
+            return spark.read.option("mergeSchema", str(len(names) > 1)).parquet(*names)
+        paths = [str(file.path.absolute()) for file in self.files]
+        listed = spark.createDataFrame([*enumerate(paths)], "number int, path string")
+        return _read_listed(listed.repartitionById(len(paths), "number"), self.reading, self.schema)
+
+    def grow(self, spark: SparkSession, folder: str | Path, at_once: int = AT_ONCE) -> DataFrame:
+        """Return the events of their folder, and of files that come into it, as a DataFrame, which is a stream."""
+        is_parquet = {file.format for file in self.files} == {"parquet"}
+        endings = [suffix for suffix, kind in SUFFIXES.items() if (kind == "parquet") == is_parquet]
+        if not is_parquet:
+            endings += [f"{suffix}{packed}" for suffix in endings for packed in COMPRESSED]
+        most = str(self.bytes_of(at_once))
+        stream = spark.readStream.option("maxBytesPerTrigger", most).option("recursiveFileLookup", "true")
+        stream = stream.option("pathGlobFilter", f"*{{{','.join(endings)}}}")
+        where = Path(folder).absolute().as_uri()
+        if self.is_plain:
+            return stream.schema(self.read(spark).schema).parquet(where)
+        listed = stream.schema(LISTED).format("binaryFile").load(where).select("path")
+        return _read_listed(listed, self.reading, self.schema, _local)
+
+
+    def bytes_of(self, events: int) -> int:
+        """Return about how many bytes of such files hold that number of events.
+
+        Of Parquet the metadata tell; of text one file is read, or its first events.
+        """
+        sizes = {file.path: file.path.stat().st_size for file in self.files}
+        size, rows = sum(sizes.values()), self.rows
+        if rows is None:
+            short = [path for path, size in sizes.items() if size <= SAMPLED]
+            path = max(short, key=sizes.__getitem__) if short else min(sizes, key=sizes.__getitem__)
+            size, rows = sizes[path], 0
+            for batch in read_batches(str(path), self.reading, self.schema):
+                rows += batch.num_rows
+                if rows > events:  # then one file is enough for a micro-batch
+                    break
+        return max(size * events // rows, 1) if rows else UNKNOWN
 
 
 def read_files(
@@ -64,27 +188,7 @@ def read_files(
     UsageError
         ``ACEP-S020``: standard input; ``ACEP-S021``: Parquet and text mixed.
     """
-    check_format(format)
-    if "-" in map(str, paths):
-        raise UsageError("Spark cannot read standard input", code="ACEP-S020", hint="name files or folders")
-    files = find_files(paths, format)
-    kinds = {file.format for file in files}
-    if kinds == {"parquet"}:
-        check_layout("parquet", str(files[0].path), Layout(**typed))
-    if kinds == {"parquet"} and not needs_our_reader(files):
-        names = [file.path.absolute().as_uri() for file in files]
-        return spark.read.option("mergeSchema", str(len(names) > 1)).parquet(*names)
-    if "parquet" in kinds and len(kinds) > 1:
-        raise UsageError(
-            "Parquet and text files cannot be read together on Spark",
-            code="ACEP-S021",
-            hint="turn one kind into the other first",
-        )
-    reading = {"format": format, "on_malformed": on_malformed} | typed
-    schema = common_schema([file.path for file in files], reading)
-    names = [str(file.path.absolute()) for file in files]
-    listed = spark.createDataFrame([(n, name) for n, name in enumerate(names)], "number int, path string")
-    return _read_listed(listed.repartitionById(len(names), "number"), reading, schema)
+    return EventFiles.of(paths, format, on_malformed, **typed).read(spark)
 
 
 def needs_our_reader(files: Sequence[InputFile]) -> bool:
@@ -113,13 +217,12 @@ def _read_listed(
     return listed.mapInArrow(read, from_arrow_schema(schema, prefer_timestamp_ntz=False))
 
 
-def common_schema(paths: Sequence[str | Path], reading: dict[str, Any]) -> pa.Schema:
-    """The columns that files have together, with types that Spark has."""
-    schema = _as_spark_has_it(open_source(list(paths), **reading).schema)
+def _with_times(schema: pa.Schema, time: str | None) -> pa.Schema:
+    """The same columns; the time is one of timestamps where it is text."""
     with suppress(DataError):  # none of them is the time: whoever asks for it says so
-        time = schema.field(infer_roles(schema, time=reading.get("time")).time)
-        if pa.types.is_string(time.type):
-            return schema.set(schema.get_field_index(time.name), time.with_type(TIMES))
+        field = schema.field(infer_roles(schema, time=time).time)
+        if pa.types.is_string(field.type):
+            return schema.set(schema.get_field_index(field.name), field.with_type(TIMES))
     return schema
 
 
@@ -132,7 +235,7 @@ def read_batches(path: str, reading: dict[str, Any], schema: pa.Schema) -> Itera
     reading : dict of str to object
         Arguments of ``open_source``.
     schema : pyarrow.Schema
-        Columns that all files have together, as of ``common_schema``; those that this one has not are NULL.
+        Columns that all files have together, as ``EventFiles`` has them; those that this one has not are NULL.
 
     Yields
     ------
@@ -202,8 +305,6 @@ def _as_spark_has_it(schema: pa.Schema) -> pa.Schema:
     return pa.schema(fields)
 
 
-AT_ONCE = 64 << 20
-"""Bytes of files per micro-batch, and at least one file: the events of a micro-batch wait in the state for the next."""
 LISTED = "path string, modificationTime timestamp, length bigint, content binary"
 """Columns of Spark's source ``binaryFile``; of these only the path is read."""
 
@@ -212,6 +313,8 @@ def read_growing(
     spark: SparkSession,
     folder: str | Path,
     format: str | None = None,  # noqa: A002  (the option's name)
+    *,
+    at_once: int = AT_ONCE,
     **typed: Any,
 ) -> DataFrame:
     """Read a folder as a stream: the files that are there, and those that come.
@@ -224,6 +327,9 @@ def read_growing(
         when they are complete; they are taken in the order of their times of modification.
     format : str, optional
         ``parquet``, ``csv`` or ``jsonl``. Default: by the files' names.
+    at_once : int, default 100,000
+        Events in a micro-batch, about: Spark bounds files by their bytes, and the files that are there tell how many
+        bytes an event takes. A micro-batch has one file at least.
     **typed
         As for ``read_files``.
 
@@ -237,29 +343,11 @@ def read_growing(
     DataError
         What ``find_files`` raises: there must be a file to tell the columns from.
     UsageError
-        ``ACEP-S070``: no folder; ``ACEP-S021``: Parquet and text mixed.
+        ``ACEP-S070``: no folder; ``ACEP-S021``: Parquet and text mixed; ``ACEP-S075``: ``at_once`` is below 1.
     """
-    place = Path(folder)
-    if not place.is_dir():
-        raise UsageError(
-            f"a stream is read from a folder, and {str(folder)!r} is none",
-            code="ACEP-S070",
-            hint="name the folder that the files come into",
-        )
-    files = find_files([place], format)
-    is_parquet = {file.format for file in files} == {"parquet"}
-    known = read_files(spark, [place], format, **typed).schema
-    endings = [suffix for suffix, kind in SUFFIXES.items() if (kind == "parquet") == is_parquet]
-    if not is_parquet:
-        endings += [f"{suffix}{packed}" for suffix in endings for packed in COMPRESSED]
-    stream = spark.readStream.option("maxBytesPerTrigger", str(AT_ONCE)).option("recursiveFileLookup", "true")
-    stream = stream.option("pathGlobFilter", f"*{{{','.join(endings)}}}")
-    where = place.absolute().as_uri()
-    if is_parquet and not needs_our_reader(files):
-        return stream.schema(known).parquet(where)
-    reading = {"format": format} | typed
-    listed = stream.schema(LISTED).format("binaryFile").load(where).select("path")
-    return _read_listed(listed, reading, common_schema([place], reading), _local)
+    if at_once < 1:
+        raise UsageError(f"at_once is {at_once}", code="ACEP-S075", hint="at least 1")
+    return EventFiles.in_folder(folder, format, **typed).grow(spark, folder, at_once)
 
 
 def _local(uri: str) -> str:

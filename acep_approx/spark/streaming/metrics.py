@@ -12,25 +12,28 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import reduce
 from typing import TYPE_CHECKING, Any, Self
 
-import numpy as np
 from pyspark.sql.streaming.listener import StreamingQueryListener
 
-from acep_approx.budget.audit import AuditSample, RecallEstimate
 from acep_approx.engines.runs.worth import REASONS
 from acep_approx.learning.judging import Verdict
 from acep_approx.live.prometheus import EVENTS, LIVE, MATCHES, SHED, STEPS, TEXTS, Served
+from acep_approx.spark.streaming.audit import JobAudit
+from acep_approx.spark.worker.audited import ENDS, GROUPS
 
 if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry
-    from pyspark.sql import DataFrame, Observation
+    from pyspark.sql import Column, DataFrame, Observation
     from pyspark.sql.streaming.listener import (
         QueryProgressEvent,
         QueryStartedEvent,
         QueryTerminatedEvent,
         StreamingQueryProgress,
     )
+
+    from acep_approx.budget.audit import RecallEstimate
 
 
 NAME = "acep"
@@ -43,11 +46,9 @@ SEEN = ("events", "relevant", "waiting")
 """Of these, counts of events: those that several parts of a job get count once."""
 RECENT = 512
 """Micro-batches whose audit counts for the estimate of recall."""
-PARTS = 16
-"""Parts of a batch whose audits are added up apart."""
 
 
-def observed(packed: DataFrame, name: str | Observation = NAME, *, by_part: bool = False) -> DataFrame:
+def observed(packed: DataFrame, name: str | Observation = NAME) -> DataFrame:
     """The same rows, with their numbers added up by Spark in each micro-batch.
 
     Parameters
@@ -56,27 +57,25 @@ def observed(packed: DataFrame, name: str | Observation = NAME, *, by_part: bool
         Rows as ``packing.packed`` makes them; the numbers of those that are not metrics are NULL.
     name : str or Observation, default "acep"
         Name of the observation; ``Progress.of`` asks for it. Of a batch the observation itself.
-    by_part : bool, default False
-        Whether audits are also added up by shard, in ``PARTS`` parts: ``Totals.of_batch`` reads them.
 
     Returns
     -------
     pyspark.sql.DataFrame
-        Counts and the array ``shed`` are summed up element by element, of ``price`` and ``version`` it is the largest.
+        Counts and arrays are summed up element by element, of ``price``, ``version`` and ``audit`` it is the largest.
     """
     from pyspark.sql import functions as sql
 
+    def element_by_element(column: str, alias: str, size: int) -> list[Column]:
+        return [sql.sum(sql.get(column, sql.lit(i))).alias(f"{alias}_{i}") for i in range(size)]
+
     seen = {name: sql.when(sql.col("is_copy") == 0, sql.col(name)) for name in SEEN}
-    sums = [sql.sum(seen.get(column, sql.col(column))).alias(column) for column in (*COUNTS, "seconds")]
-    shed = [sql.sum(sql.get("shed", sql.lit(i))).alias(f"shed_{i}") for i in range(len(REASONS))]
-    part = sql.pmod(sql.col("shard"), sql.lit(PARTS))
-    audits = [
-        sql.sum(sql.when(part == i, sql.col(column))).alias(f"{column}_{i}")
-        for i in range(PARTS * by_part)
-        for column in ("audited", "kept")
-    ]
-    largest = [sql.max(column).alias(column) for column in ("price", "version")]
-    return packed.observe(name, *sums, *shed, *audits, *largest)
+    added = (*COUNTS, "cells", "squares", "given_up", "seconds")
+    sums = [sql.sum(seen.get(column, sql.col(column))).alias(column) for column in added]
+    sums += element_by_element("shed", "shed", len(REASONS)) + element_by_element("ends", "ends", ENDS)
+    for column in ("audited", "kept"):
+        sums += element_by_element(f"{column}_in", column, GROUPS)
+    largest = [sql.max(column).alias(column) for column in ("price", "version", "audit")]
+    return packed.observe(name, *sums, *largest)
 
 
 def _summed(numbers: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, int]]:
@@ -118,7 +117,9 @@ class Progress:
     version : int
         Newest version of the history that was used; 0: none.
     audited, kept : int
-        Audited match points, and those of them that were found by runs that nothing protected.
+        Audited match points, and those of them that were found, or would have been without protection.
+    audit : JobAudit
+        What tells of recall.
     lag : float or None
         Seconds from the watermark to the latest event of the micro-batch; None if it had none.
     state_rows, state_bytes : int
@@ -154,6 +155,7 @@ class Progress:
     lag: float | None
     state_rows: int
     state_bytes: int
+    audit: JobAudit = field(default_factory=JobAudit)
     learned: Verdict | None = None
 
     @classmethod
@@ -193,6 +195,7 @@ class Progress:
             lag=_lag(told.get("eventTime", {})),
             state_rows=sum(operator["numRowsTotal"] for operator in operators),
             state_bytes=sum(operator["memoryUsedBytes"] for operator in operators),
+            audit=JobAudit.of(numbers),
             **counts,
         )
 
@@ -240,17 +243,14 @@ class Totals:
     version: int = 0
     learned: Verdict | None = None
     last: Progress | None = None
-    _audits: deque[tuple[int, int, int]] = field(default_factory=lambda: deque(maxlen=RECENT))
+    _audits: deque[JobAudit] = field(default_factory=lambda: deque(maxlen=RECENT))
 
     @classmethod
     def of_batch(cls, numbers: Mapping[str, Any]) -> Self:
-        """The numbers of a batch that was ``observed`` by part: each part counts as one audited cell."""
+        """The numbers of a batch that was ``observed``."""
         counts, shed = _summed(numbers)
         made = cls(counts=counts, shed=shed, version=int(numbers.get("version") or 0))
-        for part in range(PARTS):
-            kept, audited = (int(numbers.get(f"{column}_{part}") or 0) for column in ("kept", "audited"))
-            if audited:
-                made._audits.append((part, kept, audited))
+        made._audits.append(JobAudit.of(numbers))
         return made
 
     def add(self, progress: Progress) -> None:
@@ -263,21 +263,17 @@ class Totals:
             self.counts[name] = before + getattr(progress, name)
         for reason, number in progress.shed.items():
             self.shed[reason] += number
-        if progress.audited:
-            self._audits.append((progress.batch, progress.kept, progress.audited))
+        self._audits.append(progress.audit)
         self.version, self.learned, self.last = progress.version, progress.learned, progress
 
-    def recall(self) -> RecallEstimate:
-        """Estimated recall of what would be found without protection, with its interval.
+    @property
+    def has_audit(self) -> bool:
+        """Whether something tells of recall."""
+        return any(audit.how for audit in self._audits)
 
-        Returns
-        -------
-        RecallEstimate
-            See ``AuditSample.estimate``. What is known of the audited cells is their sum per micro-batch, or part of a
-            batch, so each of the last ``RECENT`` of these counts as one cell; the interval is wider, if anything.
-        """
-        batches, kept, audited = np.array(self._audits, np.int64).reshape(-1, 3).T
-        return AuditSample(batches, kept, audited).estimate()
+    def recall(self) -> RecallEstimate:
+        """Estimated recall with its interval, by the audits of the last ``RECENT`` micro-batches."""
+        return reduce(JobAudit.combine, self._audits, JobAudit()).recall()
 
 
 class Listener(StreamingQueryListener):
@@ -391,8 +387,7 @@ class Exporter(Served):
         self._recall = {
             "recall": gauge(
                 "acep_estimated_recall",
-                "Estimated share of match points found by the policy alone: from audited cells in which nothing is "
-                "shed, of the last 512 micro-batches. From 30 audited match points on.",
+                "Estimated share of match points that were found, by the audits of the last 512 micro-batches.",
             ),
             **{
                 end: gauge(f"acep_estimated_recall_{end}", f"Where that share {words}, with 95% confidence.")

@@ -14,7 +14,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from acep_approx.errors import UsageError
+from acep_approx.spark.plan.delays import interval
 from acep_approx.spark.streaming.driver import Driver
+from acep_approx.spark.streaming.kept_shards import CONTROL, check_shards, known_shards, note_shards
 from acep_approx.spark.streaming.metrics import Listener, Progress, observed
 from acep_approx.spark.worker.program import CALLS, CHANGES, MATCHES
 
@@ -24,9 +26,6 @@ if TYPE_CHECKING:
 
     from acep_approx.spark.plan.flow import Flow
     from acep_approx.spark.plan.matcher import SparkMatcher
-
-CONTROL = "acep"
-"""Folder beside the checkpoint's own for what the driver tells the workers."""
 
 
 def start(
@@ -60,7 +59,7 @@ def start(
     calls : path, optional
         Of rules: folder for their calls.
     trigger : str, optional
-        How often, such as "10 seconds"; default: as fast as it goes.
+        How often, such as "10 s"; default: as fast as it goes.
     until_done : bool, default False
         Stop when all that is there by now was matched.
     on_progress : callable, optional
@@ -74,9 +73,11 @@ def start(
     Raises
     ------
     AcepError
-        As ``SparkMatcher`` has it; ``ACEP-S007``: the events are no stream; ``ACEP-S075``: the program has no such
-        tables.
+        As ``SparkMatcher`` has it; ``ACEP-S012``: the checkpoint has another number of shards; ``ACEP-S007``: the
+        events are no stream; ``ACEP-S075``: the program has no such tables; ``ACEP-U056``: ``trigger`` is no length of
+        time.
     """
+    every = None if trigger is None else interval(trigger)
     if not events.isStreaming:
         raise UsageError(
             "these events are no stream: there is nothing to wait for",
@@ -87,15 +88,19 @@ def start(
     state, aside = Path(checkpoint).absolute(), Path(late).absolute() if late else None
     control = state / CONTROL
     control.mkdir(parents=True, exist_ok=True)
+    if matcher.shards is None:
+        matcher = replace(matcher, shards=known_shards(state))
     flow = _controlled(matcher, control).flow(events)
+    check_shards(flow.job.width, state)
+    note_shards(flow.job.width, state)
     places = {MATCHES: Path(to).absolute()} | places_of(flow.job.tables, changes=changes, calls=calls)
     writer = Writer(flow, places, aside, Driver(flow.job, control))
     stream = observed(flow.outputs()).writeStream.foreachBatch(writer)
     stream = stream.option("checkpointLocation", str(state)).outputMode("append")
     if until_done:
         stream = stream.trigger(availableNow=True)
-    elif trigger is not None:
-        stream = stream.trigger(processingTime=trigger)
+    elif every is not None:
+        stream = stream.trigger(processingTime=every)
     if on_progress is None:
         writer.query = stream.start()
         return writer.query

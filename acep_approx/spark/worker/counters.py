@@ -9,10 +9,12 @@ import numpy as np
 from acep_approx.budget.budget import Budget
 from acep_approx.engines.runs.worth import REASONS
 from acep_approx.shedding.shedder import Shedder
+from acep_approx.spark.worker.audited import ENDS, GROUPS, audit_so_far
 from acep_approx.spark.worker.program import Numbers
 
 GROWING = (
     "events", "relevant", "without_key", "steps", "on_passes", "bound", "points", "audited", "kept", "shed", "spent",
+    "audited_in", "kept_in", "cells", "squares", "given_up", "ends",
 )  # fmt: skip
 """Counters that tell what happened since they were read last; the others tell how it is now."""
 
@@ -20,23 +22,35 @@ GROWING = (
 def counters_of(shedders: Iterable[Shedder], budget: Budget) -> Numbers:
     """Where the counters of engines stand that shed inside one budget, added up.
 
-    ``budget`` is that of all of them. Of prices and versions it is the largest.
+    ``budget`` is that of all of them. Of prices, versions and ways to audit it is the largest.
     """
-    found: Numbers = {"shed": np.zeros(len(REASONS), np.int64), "price": 0.0, "version": 0}
-    found |= dict.fromkeys(("on_passes", "bound", "left", "points", "audited", "kept", "spent"), 0)
     is_timed = budget.unit == "ms/batch"
+    found = dict(_NONE)
     for shedder in shedders:
-        sample, arena = shedder.audited(), shedder.arena
-        found["shed"] = found["shed"] + arena.counts.sum(axis=0)
-        found["on_passes"] += arena.on_passes + shedder.beside.steps
-        found["bound"] += shedder.granted + shedder.beside.quota
-        found["left"] += max(arena.left, 0.0) if is_timed else 0.0  # of a batch, after which it is gone
-        found["points"] += len(shedder.metrics.points)
-        found["audited"] += int(sample.points.sum()) if sample else 0
-        found["kept"] += int(sample.found.sum()) if sample else 0
-        found["price"], found["version"] = max(found["price"], arena.price), max(found["version"], shedder.version)
-        found["spent"] += shedder.seconds
+        arena = shedder.arena
+        one = audit_so_far(shedder) | {
+            "shed": arena.counts.sum(axis=0),
+            "on_passes": arena.on_passes + (shedder.audit_work or 0),
+            "bound": shedder.granted + shedder.audit_granted,
+            "left": max(arena.left, 0.0) if is_timed else 0.0,  # of a batch, after which it is gone
+            "points": shedder.metrics.found,
+            "price": arena.price,
+            "version": shedder.version,
+            "spent": shedder.seconds,
+        }
+        found = {name: max(found[name], one[name]) if name in LARGEST else found[name] + one[name] for name in found}
     return found | {"granted": budget.amount / 1e3 if is_timed else 0.0}
+
+
+LARGEST = ("price", "version", "audit")
+_NONE: Numbers = {
+    **dict.fromkeys(("on_passes", "bound", "left", "points", "price", "version", "spent", "audit"), 0),
+    **dict.fromkeys(("audited", "kept", "cells", "squares", "given_up"), 0),
+    "shed": np.zeros(len(REASONS), np.int64),
+    "audited_in": np.zeros(GROUPS, np.int64),
+    "kept_in": np.zeros(GROUPS, np.int64),
+    "ends": np.zeros(ENDS, np.float64),
+}
 
 
 def between(before: Numbers, now: Numbers) -> Numbers:
@@ -47,4 +61,4 @@ def between(before: Numbers, now: Numbers) -> Numbers:
     found["steps"] += round(found.pop("on_passes"))  # over runs, and on the cohort beside them
     left = found.pop("left")
     found["bound"] = found["steps"] + round(left) if left or before["left"] else round(found["bound"])
-    return found | {"shed": tuple(found["shed"].tolist())}
+    return {name: tuple(value.tolist()) if isinstance(value, np.ndarray) else value for name, value in found.items()}

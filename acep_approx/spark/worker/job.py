@@ -60,6 +60,8 @@ class Job:
         Default: no budget, every match is found.
     skips : bool
         Whether events whose time cannot be used are left out, as those without one always are.
+    width : int
+        How many shards were asked for: each part with keys has so many, and others are dealt out to so many.
     """
 
     parts: tuple[Part, ...]
@@ -68,6 +70,7 @@ class Job:
     order: tuple[str, ...]
     spending: Spending | None = None
     skips: bool = False
+    width: int = 1
 
     @classmethod
     def of(
@@ -146,7 +149,12 @@ class Job:
     @property
     def ticks_per_millisecond(self) -> int:
         """How many ticks a millisecond of Spark's watermark is: plain ticks are taken for milliseconds."""
-        return 1000 if tick_unit(self.schema.field(self.roles.time).type, self.roles.unit) is not None else 1
+        return 1000 if self.has_real_times else 1
+
+    @property
+    def has_real_times(self) -> bool:
+        """Whether times are dates and hours, or numbers with a unit, and no plain ticks."""
+        return tick_unit(self.schema.field(self.roles.time).type, self.roles.unit) is not None
 
     @property
     def left_out(self) -> pa.Schema:

@@ -121,6 +121,9 @@ class Work(ABC):
     def finish(self) -> Iterable[Named]:
         """The stream has ended."""
 
+    def pause(self) -> None:  # noqa: B027  (most need do nothing)
+        """A micro-batch is over: its state is kept, and it may go on elsewhere."""
+
     @property
     @abstractmethod
     def waits_until(self) -> int | None:

@@ -113,7 +113,7 @@ class QueryProgram(Program):
         mine = shard_budget(turn.budget or spending.budget, turn.weight, shards, spending.cores)
         # the audited cells of shards are chosen apart
         load = spending.load(mine, spending.newest(self.query), turn.shard)
-        return Shedder(plan, load, observer, may_search=True)
+        return Shedder(plan, load, observer, audits_beside=observer is None, may_search=True)
 
     @property
     def sheds(self) -> bool:
@@ -183,6 +183,18 @@ class QueryWork(Work):
     def finish(self) -> Iterator[Named]:
         """The stream has ended."""
         yield program.MATCHES, self.execution.finish()
+        if self._shedder is not None:
+            self._shedder.finish()
+
+    def pause(self) -> None:
+        """A micro-batch is over: its state is kept, and it may go on elsewhere."""
+        if self._shedder is not None:
+            self._shedder.pause()
+
+    @property
+    def _shedder(self) -> Shedder | None:
+        shedder = self.execution.shedding
+        return shedder if isinstance(shedder, Shedder) else None
 
     @property
     def waits_until(self) -> int | None:
@@ -195,11 +207,10 @@ class QueryWork(Work):
 
     def counters(self) -> Numbers:
         """Where its counters stand."""
-        progress, shedder = self.execution.progress, self.execution.shedding
+        progress, shedder = self.execution.progress, self._shedder
         found = {name: getattr(progress, name) for name in ("events", "relevant", "without_key", "steps", "live")}
-        return found | (counters_of([shedder], shedder.load.budget) if isinstance(shedder, Shedder) else {})
+        return found | ({} if shedder is None else counters_of([shedder], shedder.load.budget))
 
     def sample(self) -> bytes:
         """What the driver is to learn from."""
-        shedder = self.execution.shedding
-        return shedder.training_sample() if isinstance(shedder, Shedder) else b""
+        return b"" if self._shedder is None else self._shedder.training_sample()

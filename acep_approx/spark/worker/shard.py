@@ -27,6 +27,7 @@ from acep_approx.ranges import COUNT
 from acep_approx.run.left_out import LATE
 from acep_approx.run.order import Order, Wait, joined
 from acep_approx.run.watermarks import NEVER, Watermarks
+from acep_approx.spark.worker.audited import ENDS, GROUPS
 from acep_approx.spark.worker.counters import between
 from acep_approx.spark.worker.job import Job
 from acep_approx.spark.worker.program import MATCHES, Named, Turn, Work
@@ -41,9 +42,10 @@ class ShardMetrics:
     ``points`` match points inside a budget.
     ``steps`` run-steps of the ``bound`` that was granted; ``live`` runs; ``shed`` runs by reason, in the order of
     ``engines.runs.worth.REASONS``; ``price`` from which on runs are kept, ``weight`` of the shard in the budget;
-    ``is_copy`` is 1 where other shards have the same events; ``audited`` match points of the protected cohort and
-    those of them that were found without protection (``kept``); ``version`` of the history, 0 without; ``seconds``
-    that the step took, those of it that runs were matched (``spent``), and what a budget ``granted`` of these.
+    ``is_copy`` is 1 where other shards have the same events; ``audited`` match points, and those of them that the run
+    has found, or would have without protection (``kept``), with what else tells of recall (see
+    ``audited.audit_so_far``); ``version`` of the history, 0 without; ``seconds`` that the step took, those of it that
+    runs were matched (``spent``), and what a budget ``granted`` of these.
     """
 
     events: int = 0
@@ -60,6 +62,13 @@ class ShardMetrics:
     live: int = 0
     audited: int = 0
     kept: int = 0
+    audited_in: tuple[int, ...] = (0,) * GROUPS
+    kept_in: tuple[int, ...] = (0,) * GROUPS
+    cells: int = 0
+    squares: int = 0
+    given_up: int = 0
+    ends: tuple[float, ...] = (0.0,) * ENDS
+    audit: int = 0
     version: int = 0
     shed: tuple[int, ...] = (0,) * len(REASONS)
     price: float = 0.0
@@ -296,6 +305,8 @@ class Shard:
         passed = work.pass_time(self.order.floor) if self.order.floor > NEVER else ()
         steps = chain(passed, run) if self.program.orders else chain(run, passed)
         tables = self._gathered(chain(steps, work.finish() if at_end else ()))
+        if not at_end:
+            work.pause()
         late = self.order.left_out.counts.pop(LATE, 0)
         if self.program.orders:
             late = len(rejected := work.rejected())
