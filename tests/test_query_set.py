@@ -394,7 +394,6 @@ def test_a_query_whose_matches_wait_cannot_publish() -> None:
     [
         (lambda: QuerySet(emit="early"), "emit="),
         (lambda: QuerySet(op="op"), "op="),
-        (lambda: QuerySet().spark(), "Spark"),
         (lambda: QuerySet().add("PATTERN AUTOMATON(q0 -> q1 ON A a FINAL q1) WITHIN 5"), "AUTOMATON"),
     ],
 )

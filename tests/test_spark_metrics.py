@@ -295,7 +295,8 @@ def test_spark_adds_up_what_the_shards_say(spark, tmp_path):
     def shards(batches):
         for batch in batches:
             nothing = {"shard": 0, "kind": "matches", "payload": b"x"}
-            metrics = {"is_copy": 0, "events": batch.num_rows, "bound": 10, "shed": [1, 0, 2, 0, 0], "price": 0.5, "version": 2}
+            metrics = {"is_copy": 0, "events": batch.num_rows, "bound": 10, "price": 0.5, "version": 2}
+            metrics["shed"] = [1, 0, 2, 0, 0]
             rows = [nothing, *({"shard": s, "kind": "metrics", "payload": b"", **metrics} for s in (0, 1))]
             rows[2] |= {"price": 0.25, "version": 3}
             yield pa.RecordBatch.from_pylist(rows, schema=SCHEMA)
