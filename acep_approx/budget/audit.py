@@ -362,7 +362,7 @@ class AuditSample:
         as wide as both together.
         """
         points, found = int(self.points.sum()), int(self.found.sum())
-        cells = min(len(self.cells), 1) if len(self.cells) < 2 else self.number
+        cells = len(self.cells) if len(self.cells) < 2 else self.number
         reason = _too_few(points, cells, lost)
         if cells < 2:
             return RecallEstimate(None, None, None, points, cells, self.outside, level, reason)

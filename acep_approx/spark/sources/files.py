@@ -35,7 +35,7 @@ UNKNOWN = 64 << 20
 
 
 def is_elsewhere(path: str | Path) -> bool:
-    """Whether a path is an address, of files that only Spark can open.
+    """Return whether a path is an address, of files that only Spark can open.
 
     Examples
     --------
