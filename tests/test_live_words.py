@@ -281,7 +281,7 @@ def test_no_hint_says_what_cannot_be_done_with_a_topic(cluster, topic, here):
     assert "--on-late skip" in acep("run", f"RULE r ON {QUERY}", address, *END, code=4).stderr
     spark = acep("run", QUERY, address, "--spark", code=2).stderr
     assert "--follow" not in spark
-    assert "leave --spark out" in spark
+    assert "add --stream" in spark
     for command in ("look", "why", "check"):
         words = {"look": (address,), "why": (QUERY, address), "check": (QUERY, "--input", address)}[command]
         told = acep(command, *words, code=2).stderr

@@ -82,6 +82,6 @@ def _run_on_spark(program: QueryProgram, request: RunRequest) -> None:
     asked = OnSpark(program.query, request.inputs, options.spark.master, reading, more, request.quiet)
     if options.stream.stream:
         places = Places.of(request.inputs, output.file, options.stream.checkpoint, options.source.late)
-        run_stream(asked, places, options.stream, output.metrics_port)
+        run_stream(asked, places, options.stream, output.metrics_port, options.live.kafka_option or ())
     else:
         run_batch(asked, output, program.form)

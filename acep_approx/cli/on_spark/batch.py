@@ -13,6 +13,7 @@ from acep_approx.cli.no_match import found_nothing
 from acep_approx.cli.options.output import Format, OutputOptions, ResultKind, is_folder
 from acep_approx.cli.terminal import amount, say, words
 from acep_approx.errors import UsageError
+from acep_approx.events.writing.outfile import is_remote
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -137,7 +138,7 @@ def run_batch(asked: OnSpark, output: OutputOptions, form: Format) -> None:
         found = flow.matches(observed(flow.outputs(), observation, by_part=True))
         if file is not None and is_folder(file):
             writer = (found if limit is None else found.limit(limit)).write.mode("append")  # into an empty folder
-            where = file.absolute().as_uri()  # each worker writes its part
+            where = str(file) if is_remote(file) else file.absolute().as_uri()  # each worker writes its part
             if form is Format.PARQUET:
                 writer.parquet(where)
             else:

@@ -1,11 +1,11 @@
-"""``acep run --spark --stream``: a folder whose files grow in number, matched until it is stopped."""
+"""``acep run --spark --stream``: a folder whose files grow in number, or topics, matched until it is stopped."""
 
 from __future__ import annotations
 
 import signal
 import threading
 import time as clock
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,14 +16,18 @@ import typer
 from acep_approx.cli.metrics import say_where
 from acep_approx.cli.on_spark.batch import OnSpark
 from acep_approx.cli.on_spark.words import live, say_budget, say_read
+from acep_approx.cli.options.output import is_topic
 from acep_approx.cli.options.spark import StreamOptions
 from acep_approx.cli.terminal import amount, say
 from acep_approx.errors import UsageError
+from acep_approx.events.live.kafka_address import is_address, parse_address, parse_target
+from acep_approx.events.writing.outfile import is_remote
 from acep_approx.matching.outputs.kinds import POINTS
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
+    from acep_approx.spark.sources.topics import Topics
     from acep_approx.spark.streaming.metrics import Progress
 
 EXIT_INTERRUPTED = 130
@@ -33,12 +37,12 @@ WAIT = 1
 
 @dataclass(frozen=True)
 class Places:
-    """Where a stream goes.
+    """Where a stream goes: paths, or addresses that Spark knows.
 
     Parameters
     ----------
     to : Path
-        Folder of the matches.
+        Folder, or topic, of the matches.
     checkpoint : Path
     late : Path or None
         Folder of the events left out.
@@ -55,36 +59,76 @@ class Places:
         Raises
         ------
         UsageError
-            ``ACEP-S074``: there is no folder for the matches or for the state, two are the same, or one lies where the
-            stream is read; ``ACEP-S070``: more than one input.
+            ``ACEP-S074``: there is no place for the matches or for the state, two are the same, or one lies where the
+            stream is read; ``ACEP-S070``: more than one folder; ``ACEP-U136``: no topic that can be written.
         """
         if to is None or checkpoint is None:
             wanted = "-o DIR for the matches" if to is None else "--checkpoint DIR for the state"
             raise UsageError(f"a stream needs a place: {wanted}", code="ACEP-S074", hint=f"add {wanted}")
-        if len(inputs) != 1:
+        if len(inputs) != 1 and not all(map(is_address, inputs)):
             raise UsageError(
-                "a stream is read from one folder", code="ACEP-S070", hint="start a run for each, or use one folder"
+                "a stream is read from one folder, or from topics",
+                code="ACEP-S070",
+                hint="start a run for each, or use one folder",
             )
+        read = [parse_address(one).topic if is_address(one) else one for one in inputs]
+        if is_topic(to) and parse_target(str(to)).topic in read and any(map(is_address, inputs)):
+            raise _for_two_things(to)
         places = cls(to, checkpoint, late)
-        folders = [folder for folder in (to, checkpoint, late) if folder is not None]
-        resolved = [folder.resolve() for folder in folders]
-        source = Path(inputs[0]).resolve()
+        places._check_folders([one for one in inputs if not is_address(one)])
+        return places
+
+    def _check_folders(self, inputs: list[str]) -> None:
+        """Refuse a folder for two things, or one that would be read."""
+        folders = [folder for folder in (self.to, self.checkpoint, self.late) if folder is not None]
+        sources = [_resolved(one) for one in inputs]
+        resolved = [_resolved(folder) for folder in folders]
         for number, folder in enumerate(resolved):
-            if folder in (source, *resolved[:number]) or source in folder.parents:
-                raise UsageError(
-                    f"{str(folders[number])!r} is a place for two things",
-                    code="ACEP-S074",
-                    hint="name folders of their own, outside of the one that is read",
-                )
+            if folder in (*sources, *resolved[:number]) or not set(sources).isdisjoint(folder.parents):
+                raise _for_two_things(folders[number])
             if folder.exists() and not folder.is_dir():
                 raise UsageError(
                     f"{str(folders[number])!r} is a file, and a stream writes to folders", code="ACEP-S074"
                 )
-        return places
 
 
-def run_stream(asked: OnSpark, places: Places, options: StreamOptions, metrics_port: int | None) -> None:
-    """Match a folder as a stream, until all is done, or until Ctrl-C.
+def _resolved(place: Path | str) -> Path:
+    """A path without links; an address as it is."""
+    return Path(str(place)) if is_remote(place) else Path(place).resolve()
+
+
+def _for_two_things(place: Path) -> UsageError:
+    return UsageError(
+        f"{str(place)!r} is a place for two things",
+        code="ACEP-S074",
+        hint="name folders and topics of their own, outside of what is read",
+    )
+
+
+def open_topics(asked: OnSpark, places: Places, options: StreamOptions, kafka: Sequence[str]) -> Topics:
+    """Ask the broker for the topics of a job, and check that the query can be run on their messages.
+
+    Raises
+    ------
+    AcepError
+        As ``take_up``, and what the query lacks in the columns.
+    """
+    from acep_approx.spark.sources.topics import take_up
+
+    reading = {**asked.reading, "unit": asked.options["unit"], "schema": options.schema, "kafka": kafka}
+    topics = take_up(asked.inputs, str(places.checkpoint), **reading)
+    job, _ = asked.matcher.job(topics.schema, is_stream=True)
+    return topics.select(job.schema.names)
+
+
+def run_stream(
+    asked: OnSpark,
+    places: Places,
+    options: StreamOptions,
+    metrics_port: int | None,
+    kafka: Sequence[str] = (),
+) -> None:
+    """Match a folder, or topics, as a stream, until all is done, or until Ctrl-C.
 
     Parameters
     ----------
@@ -93,6 +137,8 @@ def run_stream(asked: OnSpark, places: Places, options: StreamOptions, metrics_p
     options : StreamOptions
     metrics_port : int or None
         Where numbers are served; None: nowhere.
+    kafka : sequence of str
+        Settings of the client of Kafka.
 
     Raises
     ------
@@ -107,9 +153,11 @@ def run_stream(asked: OnSpark, places: Places, options: StreamOptions, metrics_p
 
     begun = clock.perf_counter()
     with clear_errors(), ExitStack() as stack:
+        topics = open_topics(asked, places, options, kafka) if is_address(asked.inputs[0]) else None
         if not asked.quiet:
             say("starting Spark ...")
-        events = read_growing(asked.session(streaming=True), asked.inputs[0], **asked.reading)
+        spark = asked.session(streaming=True)
+        events = read_growing(spark, asked.inputs[0], **asked.reading) if topics is None else topics.stream(spark)
         told = Tally()
         told.sinks.append(stack.enter_context(live(told.totals, enabled=not asked.quiet)))
         if metrics_port is not None:
@@ -121,18 +169,19 @@ def run_stream(asked: OnSpark, places: Places, options: StreamOptions, metrics_p
         query = start(
             asked.matcher,
             events,
-            to=places.to,
-            checkpoint=places.checkpoint,
-            late=places.late,
+            to=str(places.to),
+            checkpoint=str(places.checkpoint),
+            late=None if places.late is None else str(places.late),
             trigger=options.trigger,
             until_done=options.until_done,
+            kafka=kafka,
             on_progress=told,
         )
         stopped = wait(query)
         told.rest(query)
     if not asked.quiet:
         numbers = told.totals
-        say_read(numbers, asked.query, clock.perf_counter() - begun)
+        say_read(numbers, asked.query, clock.perf_counter() - begun, of_topics=topics is not None)
         thing = "point" if asked.matcher.output == POINTS else "match"
         say(f"{amount(numbers.counts['matches'], thing)} written to {places.to}")
         if places.late is not None and numbers.counts["late"] + numbers.counts["malformed"]:

@@ -238,8 +238,8 @@ def _recall(totals: Totals) -> str | None:
 # --- at the end -----------------------------------------------------------------------------------------------------
 
 
-def say_read(numbers: Totals, query: Query, seconds: float) -> None:
-    """Say on stderr what was read, and what it took."""
+def say_read(numbers: Totals, query: Query, seconds: float, *, of_topics: bool = False) -> None:
+    """Say on stderr what was read, and what it took; ``of_topics``: events were messages."""
     counts = numbers.counts
     events = counts["events"]
     say(events_read(events, counts["relevant"], seconds))
@@ -249,7 +249,10 @@ def say_read(numbers: Totals, query: Query, seconds: float) -> None:
         names = ", ".join(f"[{e.name}]" for e in query.syntax.equivalences)
         say(f"{amount(counts['without_key'], 'event')} left out: no value for {names}")
     if counts["malformed"]:
-        say(f"{amount(counts['malformed'], 'event')} left out without a time that can be used")
+        thing, why = ("message", ": malformed") if of_topics else ("event", " without a time that can be used")
+        say(f"{amount(counts['malformed'], thing)} left out{why}")
+    if numbers.tombstones:
+        say(f"{amount(numbers.tombstones, 'message')} left out: no value (tombstones)")
     if counts["late"]:
         say(f"{amount(counts['late'], 'event')} left out that came late")
     if counts["waiting"]:

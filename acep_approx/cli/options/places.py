@@ -18,7 +18,7 @@ from acep_approx.errors import UsageError
 from acep_approx.events.live.growing import is_followed, would_be_followed
 from acep_approx.events.live.kafka_address import is_address
 from acep_approx.events.reading.files import ONLY_CSV, files_below, would_be_read
-from acep_approx.events.writing.outfile import check_name, known_as, read_again, written_as
+from acep_approx.events.writing.outfile import check_name, is_remote, known_as, place_of, read_again, written_as
 
 WRITTEN = {
     "file": "results",
@@ -118,8 +118,10 @@ def _outputs(given: Mapping[str, Any]) -> Iterator[Output]:
             continue  # its folders are checked where a stream is begun
         for value in _listed(given.get(name)):
             if isinstance(value, Path) or (name == "log" and isinstance(value, str) and value.lower() not in LEVELS):
-                path = Path(value)
-                check_name(path, may_be_address=bool(given.get("spark")))  # where workers write
+                path = place_of(str(value))
+                if is_remote(path) and name == "file" and (given.get("spark") or is_address(str(path))):
+                    continue  # workers write there, or it is a topic
+                check_name(path)
                 keys = written_as(path)
                 for beside in BESIDE.get(name, ()):
                     keys |= known_as(Path(f"{path}{beside}"))
@@ -129,7 +131,7 @@ def _outputs(given: Mapping[str, Any]) -> Iterator[Output]:
                     yield Output(what, path / "table.parquet", set(), path)
     folder = given.get("file")
     is_compressed = getattr(given.get("output"), "value", "") == "compressed" and folder is not None
-    by_workers = given.get("spark") and not given.get("stream") and is_folder(folder)
+    by_workers = given.get("spark") and not given.get("stream") and is_folder(folder) and not is_remote(folder)
     for name in COMPRESSED_FILES if is_compressed else ("part-0.parquet",) if by_workers else ():
         path = given["file"] / name
         yield Output(f"results ({name})", path, written_as(path), given["file"])

@@ -198,11 +198,6 @@ REFUSED: dict[str, Refusals] = {
     "file that grows": Refusals(
         "ACEP-U138", NOT_WITH, {"spark": "leave --follow out: --stream matches a folder that gets new files"}
     ),
-    "topic": Refusals(
-        "ACEP-U138",
-        NOT_WITH,
-        {"spark": "leave --spark out; a job in Python reads a topic by spark.readStream.format('kafka')"},
-    ),
     "no topic": Refusals(
         "ACEP-U139",
         "{option} is of use with a topic of Kafka only",
@@ -230,14 +225,14 @@ REFUSED: dict[str, Refusals] = {
     "here": Refusals(
         "ACEP-S071",
         OF_USE_WITH,
-        _each("add --spark, or leave it out", "shards", "stream", "trigger", "until_done"),
+        _each("add --spark, or leave it out", "shards", "stream", "trigger", "until_done", "schema"),
     ),
     "batch on Spark": Refusals(
         "ACEP-S071",
         "on Spark {option} is of use with {mine} only",
         _each(
             "add --stream, or leave it out",
-            *("watermark", "checkpoint", "trigger", "until_done", "metrics_port", "late", "learn"),
+            *("watermark", "checkpoint", "trigger", "until_done", "metrics_port", "late", "learn", "schema"),
         ),
     ),
     "Spark": Refusals(
@@ -265,9 +260,18 @@ REFUSED: dict[str, Refusals] = {
         NOT_WITH,
         {
             "limit": "a stream is written as it comes",
-            "format": "a stream is written as Parquet",
+            "format": "a stream is written as Parquet, and to a topic as JSON",
             "output:count": "count the rows that were written, or those of --output points",
         },
+    ),
+    "topic in a batch on Spark": Refusals(
+        "ACEP-S071",
+        "{option} takes {mine} as a stream only",
+        {"spark": "add --stream; with --until-done it ends when all messages that are there are done"},
+    ),
+    "topic on Spark": Refusals("ACEP-S072", NOT_WITH, {"follow": "leave it out: --stream follows topics"}),
+    "folder on Spark": Refusals(
+        "ACEP-S072", "{option} is of use with a topic of Kafka only", {"schema": "leave it out: files have columns"}
     ),
     "trigger": Refusals("ACEP-S072", "{mine} does not go with {option}", {"until_done": ONE_OF_THEM}),
     # --- budgets and pages ----------------------------------------------------------------------------------------

@@ -69,8 +69,8 @@ class QueryProgram:
         revisions = None
         if not is_on_spark and request.waits("late events of a query"):
             revisions = options.revisions.asked(request.inputs)
-        is_by_workers = is_on_spark and output.file is not None and (is_streamed or is_folder(output.file))
-        form = folder_form(output, is_new=not is_streamed) if is_by_workers else output.form()
+        is_by_workers = is_on_spark and output.topic is None and (is_streamed or is_folder(output.file))
+        form = folder_form(output, is_new=not is_streamed) if is_by_workers and output.file else output.form()
         output.check(form, is_expanded=options.spending.expand)
         check_budget(request)
         page = request.page
@@ -86,6 +86,9 @@ def _check_spark(request: RunRequest) -> None:
     kinds |= dict.fromkeys(["Spark"] if is_on_spark else ["no cluster", "here"], "--spark")
     if is_streamed:
         kinds["stream on Spark"] = "--stream"
+        kinds["topic on Spark" if request.is_of_topic else "folder on Spark"] = "kafka://"
+    elif is_on_spark and request.is_of_topic:
+        kinds["topic in a batch on Spark"] = "kafka://"
     refuse(request.asked, kinds)
     if "trigger" in request.asked:
         refuse(request.asked, {"trigger": "--trigger"})

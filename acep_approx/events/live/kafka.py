@@ -498,13 +498,7 @@ class Topic:
         self._gone_since = None
         if self.id is not None and found.id is not None and found.id != self.id:
             self._is_lost = True
-            raise DataError(
-                f"the topic {self.address.topic!r} is another one than it was: it was deleted and created again, or is "
-                "on other brokers; offsets of the one mean nothing in the other",
-                code="ACEP-D171",
-                hint="begin with another folder for checkpoints, or another group, to read the new topic from its "
-                "beginning; messages that were deleted unread are lost",
-            )
+            raise other_topic(self.address.topic)
         self.id = found.id or self.id
         if self.offsets and not self.address.partitions:
             self._add([number for number in found.partitions if number not in self.offsets])
@@ -586,6 +580,17 @@ class Topic:
             code="ACEP-D057",
             hint="they were deleted before they were read: begin with another folder for checkpoints, or another group",
         )
+
+
+def other_topic(name: str) -> DataError:
+    """Return the error that a topic is not the one that was read before (``ACEP-D171``)."""
+    return DataError(
+        f"the topic {name!r} is another one than it was: it was deleted and created again, or is on other brokers; "
+        "offsets of the one mean nothing in the other",
+        code="ACEP-D171",
+        hint="begin with another folder for checkpoints, or another group, to read the new topic from its beginning; "
+        "messages that were deleted unread are lost",
+    )
 
 
 def _connection(address: KafkaAddress, settings: dict[str, str]) -> dict[str, str]:

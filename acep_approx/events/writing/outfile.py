@@ -36,6 +36,41 @@ STREAMS = ("/dev/stdout", "/dev/stderr", "/dev/fd/", "/proc/self/fd/")
 """Names of what is open already."""
 
 
+class Address(type(Path())):  # type: ignore[misc]
+    """An address in the place of a file, as it was written: ``Path`` makes one slash of two, or of three.
+
+    Examples
+    --------
+    >>> str(place_of("hdfs:///found")), str(place_of("found//x"))
+    ('hdfs:///found', 'found/x')
+    """
+
+    written: str | None = None
+
+    def __str__(self) -> str:
+        return self.written or super().__str__()
+
+
+def place_of(text: str) -> Path:
+    """Return a path, or an address that keeps its text."""
+    if not is_remote(text):
+        return Path(text)
+    address = Address(text)
+    address.written = text
+    return address
+
+
+def is_remote(place: object) -> bool:
+    """Return whether a place is an address, such as ``s3a://bucket/folder``.
+
+    Examples
+    --------
+    >>> is_remote("s3a://bucket/folder"), is_remote("kafka://broker/topic"), is_remote("C:/folder"), is_remote("a/b")
+    (True, True, False, False)
+    """
+    return ADDRESS.match(str(place)) is not None
+
+
 def check_name(path: Path, *, may_be_address: bool = False) -> None:
     """Refuse what no file can be called (``ACEP-U191``), and addresses (``ACEP-U170``)."""
     try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -46,6 +47,22 @@ def places(schema: pa.Schema) -> list[str]:
 def rising(names: Sequence[str]) -> list[Column]:
     """The order of ``worker.order``: by these columns, nulls last."""
     return [column(name).asc_nulls_last() for name in names]
+
+
+_LENGTH = re.compile(r"\s*(\d+)\s*(ms|s|min|h)\s*", re.ASCII)
+_IN_SPARK = {"ms": "milliseconds", "s": "seconds", "min": "minutes", "h": "hours"}
+
+
+def interval(length: str) -> str:
+    """Return a length of time in Spark's words, which it may be in already.
+
+    Examples
+    --------
+    >>> interval("10 s"), interval("5min"), interval("10 seconds")
+    ('10 seconds', '5 minutes', '10 seconds')
+    """
+    found = _LENGTH.fullmatch(length)
+    return length if found is None else f"{found[1]} {_IN_SPARK[found[2]]}"
 
 
 def quoted(name: str) -> str:

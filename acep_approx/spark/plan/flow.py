@@ -15,7 +15,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from acep_approx.errors import UsageError
 from acep_approx.spark.plan import packing
-from acep_approx.spark.plan.columns import column, places, quoted, rising
+from acep_approx.spark.plan.columns import column, interval, places, quoted, rising
 from acep_approx.spark.plan.packing import GROUP, SHARD, Batches, gathered, packed, packer, spread, unpacker
 from acep_approx.spark.worker.job import Job
 from acep_approx.spark.worker.shard import Processed, Shard
@@ -162,11 +162,11 @@ class Flow:
                 hint="say it: --watermark '10 seconds' (watermark= in Python; or "
                 f"events.withWatermark({time!r}, '10 seconds'))",
             )
-        kind = dict(self.events.dtypes)[time]
+        kind, delay = dict(self.events.dtypes)[time], interval(self.watermark)
         if kind == "timestamp":
-            return self.events.withWatermark(quoted(time), self.watermark)
+            return self.events.withWatermark(quoted(time), delay)
         stamp = F.timestamp_micros(_microseconds(column(time), kind, self.job.roles.unit))
-        return self.events.withColumn(STAMP, stamp).withWatermark(STAMP, self.watermark)
+        return self.events.withColumn(STAMP, stamp).withWatermark(STAMP, delay)
 
 
 def _microseconds(time: Column, kind: str, unit: str | None) -> Column:

@@ -19,7 +19,7 @@ from acep_approx.matching.outputs.kinds import KINDS, OutputName
 from acep_approx.planning.durations import Duration
 from acep_approx.spark.plan.columns import arrow_schema, carried_roles
 from acep_approx.spark.plan.flow import Flow
-from acep_approx.spark.worker.job import Job, Spending
+from acep_approx.spark.worker.job import MESSAGE, PLACE, REASON, Job, Spending
 
 if TYPE_CHECKING:
     from acep_approx.events.roles import Roles
@@ -129,8 +129,11 @@ class SparkMatcher:
         pipeline = Execution(plan, output=self.output, bind=bind, key_idle=self.key_idle).bind(schema, roles)
         # a worker checks the query as it was written, also what no result depends on
         carried = list(dict.fromkeys([*pipeline.columns, *pipeline.named, roles.time, *filter(None, (self.id,))]))
+        rejected = [name for name in (*PLACE, MESSAGE, REASON) if REASON in schema.names and name in schema.names]
+        carried += [name for name in rejected if name not in carried]
         # events are in the order of the time, which may be finer than ticks, the id, and what else can be put in order
-        plain = [name for name in carried if not pa.types.is_nested(schema.field(name).type)]
+        unordered = {name for name in carried if pa.types.is_nested(schema.field(name).type)} | {MESSAGE, REASON}
+        plain = [name for name in carried if name not in unordered]
         keys = tuple(map(roles.column, pipeline.plan.keys))
         if keys and plan.counted == "stream":
             keys = ()  # what is next to an event may be of another key

@@ -18,6 +18,7 @@ from acep_approx.events.roles import infer_roles
 from acep_approx.events.source import Source, open_source
 from acep_approx.events.time import shown_times
 from acep_approx.events.usable_times import usable_times
+from acep_approx.events.writing.outfile import is_remote
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -40,7 +41,8 @@ def read_files(
     ----------
     spark : SparkSession
     paths : sequence of str or Path
-        Files and folders, which all workers must see under these names.
+        Files and folders, which all workers must see under these names; or addresses of Parquet that Spark knows, such
+        as ``s3a://bucket/folder``.
     format : str, optional
         ``parquet``, ``csv`` or ``jsonl``. Default: by the files' names.
     on_malformed : str
@@ -62,9 +64,11 @@ def read_files(
     DataError
         What ``open_source`` raises. A row that cannot be read is an error when the DataFrame is used.
     UsageError
-        ``ACEP-S020``: standard input; ``ACEP-S021``: Parquet and text mixed.
+        ``ACEP-S020``: standard input; ``ACEP-S021``: Parquet and text mixed; ``ACEP-S085``: an address of other files.
     """
     check_format(format)
+    if any(map(is_remote, paths)):
+        return spark.read.option("recursiveFileLookup", "true").parquet(*_addresses(paths, format))
     if "-" in map(str, paths):
         raise UsageError("Spark cannot read standard input", code="ACEP-S020", hint="name files or folders")
     files = find_files(paths, format)
@@ -85,6 +89,19 @@ def read_files(
     names = [str(file.path.absolute()) for file in files]
     listed = spark.createDataFrame([(n, name) for n, name in enumerate(names)], "number int, path string")
     return _read_listed(listed.repartitionById(len(names), "number"), reading, schema)
+
+
+def _addresses(paths: Sequence[str | Path], format_: str | None) -> list[str]:
+    """Return addresses, which only Spark can read, as they are written."""
+    other = next((str(path) for path in paths if not is_remote(path)), None)
+    if other is not None or format_ not in (None, "parquet"):
+        what = f"not together with {other!r}" if other is not None else f"and no {format_}"
+        raise UsageError(
+            f"of addresses Spark reads Parquet, {what}",
+            code="ACEP-S085",
+            hint="write Parquet there, or mount the place as a folder that all machines have",
+        )
+    return [str(path) for path in paths]
 
 
 def needs_our_reader(files: Sequence[InputFile]) -> bool:
@@ -115,11 +132,19 @@ def _read_listed(
 
 def common_schema(paths: Sequence[str | Path], reading: dict[str, Any]) -> pa.Schema:
     """The columns that files have together, with types that Spark has."""
-    schema = _as_spark_has_it(open_source(list(paths), **reading).schema)
+    schema = open_source(list(paths), **reading).schema
+    if not len(schema):
+        raise DataError("there are no events in the files", code="ACEP-S022", hint="name files with events")
+    return planned_schema(schema, reading.get("time"))
+
+
+def planned_schema(schema: pa.Schema, time: str | None) -> pa.Schema:
+    """The columns with types that Spark has; the time as timestamps, also where it is written as text."""
+    schema = _as_spark_has_it(schema)
     with suppress(DataError):  # none of them is the time: whoever asks for it says so
-        time = schema.field(infer_roles(schema, time=reading.get("time")).time)
-        if pa.types.is_string(time.type):
-            return schema.set(schema.get_field_index(time.name), time.with_type(TIMES))
+        found = schema.field(infer_roles(schema, time=time).time)
+        if pa.types.is_string(found.type):
+            return schema.set(schema.get_field_index(found.name), found.with_type(TIMES))
     return schema
 
 
@@ -143,7 +168,7 @@ def read_batches(path: str, reading: dict[str, Any], schema: pa.Schema) -> Itera
     skips = source.malformed.policy == "skip"
     for batch in source.batches():
         table = pa.Table.from_batches([batch])
-        columns = [_as_planned(table, field, path, skips=skips) for field in schema]
+        columns = [as_planned(table, field, path, skips=skips) for field in schema]
         yield from pa.table(columns, schema=schema).to_batches()
     if left_out := source.malformed.count:  # events without a time are counted, by those who match
         yield pa.RecordBatch.from_arrays([pa.nulls(left_out, field.type) for field in schema], schema=schema)
@@ -163,7 +188,7 @@ def _opened(path: str, reading: dict[str, Any], schema: pa.Schema) -> Source:
     return open_source(path, **reading | {"column_types": types}) if types else plain
 
 
-def _as_planned(table: pa.Table, field: pa.Field, path: str, *, skips: bool) -> pa.ChunkedArray:
+def as_planned(table: pa.Table, field: pa.Field, path: str, *, skips: bool) -> pa.ChunkedArray:
     """A column in the type that Spark was told; nanoseconds are rounded down, as those of ticks are.
 
     ``skips``: texts that are no times are NULL, and whoever matches counts events without a time.
@@ -189,8 +214,6 @@ def _as_planned(table: pa.Table, field: pa.Field, path: str, *, skips: bool) -> 
 
 def _as_spark_has_it(schema: pa.Schema) -> pa.Schema:
     """Types that Spark has: times of microseconds in UTC, and text where there is nothing but nulls."""
-    if not len(schema):
-        raise DataError("there are no events in the files", code="ACEP-S022", hint="name files with events")
     fields = []
     for field in schema:
         type_ = field.type
@@ -220,8 +243,9 @@ def read_growing(
     ----------
     spark : SparkSession
     folder : path
-        Which all workers must see under this name. Files count once they are there, so they should be moved into it
-        when they are complete; they are taken in the order of their times of modification.
+        Which all workers must see under this name; or an address as for ``read_files``. Files count once they are
+        there, so they should be moved into it when they are complete; they are taken in the order of their times of
+        modification.
     format : str, optional
         ``parquet``, ``csv`` or ``jsonl``. Default: by the files' names.
     **typed
@@ -237,8 +261,11 @@ def read_growing(
     DataError
         What ``find_files`` raises: there must be a file to tell the columns from.
     UsageError
-        ``ACEP-S070``: no folder; ``ACEP-S021``: Parquet and text mixed.
+        ``ACEP-S070``: no folder; ``ACEP-S021``: Parquet and text mixed; ``ACEP-S085``: an address of other files.
     """
+    stream = spark.readStream.option("maxBytesPerTrigger", str(AT_ONCE)).option("recursiveFileLookup", "true")
+    if is_remote(folder):
+        return stream.schema(read_files(spark, [folder], format).schema).parquet(str(folder))
     place = Path(folder)
     if not place.is_dir():
         raise UsageError(
@@ -252,7 +279,6 @@ def read_growing(
     endings = [suffix for suffix, kind in SUFFIXES.items() if (kind == "parquet") == is_parquet]
     if not is_parquet:
         endings += [f"{suffix}{packed}" for suffix in endings for packed in COMPRESSED]
-    stream = spark.readStream.option("maxBytesPerTrigger", str(AT_ONCE)).option("recursiveFileLookup", "true")
     stream = stream.option("pathGlobFilter", f"*{{{','.join(endings)}}}")
     where = place.absolute().as_uri()
     if is_parquet and not needs_our_reader(files):

@@ -1,21 +1,25 @@
-"""A streaming job: results go to files exactly once, the budget is split anew, and the history is kept fresh.
+"""A streaming job: results go to where they are wanted, the budget is split anew, and the history is kept fresh.
 
-Source: ours. Spark's ``foreachBatch`` may call twice for a micro-batch, after a failure; so each micro-batch writes
-folders of its own name, which a second call replaces.
+Source: ours. Spark's ``foreachBatch`` may call twice for a micro-batch, after a failure; see ``sinks`` for what comes
+of that.
 """
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from acep_approx.errors import UsageError
+from acep_approx.events.live.kafka_address import is_address, parse_target, settings
+from acep_approx.spark.plan.columns import interval
+from acep_approx.spark.setup.control import control_of
+from acep_approx.spark.setup.java_client import java_settings
 from acep_approx.spark.streaming.driver import Driver
 from acep_approx.spark.streaming.metrics import Listener, Progress, observed
+from acep_approx.spark.streaming.sinks import Sink, TopicSink, folder_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -24,19 +28,16 @@ if TYPE_CHECKING:
     from acep_approx.spark.plan.flow import Flow
     from acep_approx.spark.plan.matcher import SparkMatcher
 
-CONTROL = "acep"
-"""Folder beside the checkpoint's own for what the driver tells the workers."""
-
-
 def start(
     matcher: SparkMatcher,
     events: DataFrame,
     *,
-    to: str | Path,
+    to: str | Path | Sink,
     checkpoint: str | Path,
     late: str | Path | None = None,
     trigger: str | None = None,
     until_done: bool = False,
+    kafka: Mapping[str, object] | Sequence[str] = (),
     on_progress: Callable[[Progress], object] | None = None,
 ) -> StreamingQuery:
     """Match a stream, and write what is found.
@@ -46,8 +47,9 @@ def start(
     matcher : SparkMatcher
     events : DataFrame
         Streaming.
-    to : path
-        Folder of Parquet files; ``spark.read.parquet(to)`` reads all matches, with the micro-batch as ``batch``.
+    to : path, str or Sink
+        Folder of Parquet files; ``spark.read.parquet(to)`` reads all matches, with the micro-batch as ``batch``. Or a
+        topic, ``kafka://BROKER:9092/TOPIC``, which gets each match at least once; or a sink of your own.
     checkpoint : path
         Where Spark keeps the state: after a stop, or a crash, the same call goes on from there.
     late : path, optional
@@ -56,6 +58,8 @@ def start(
         How often, such as "10 seconds"; default: as fast as it goes.
     until_done : bool, default False
         Stop when all that is there by now was matched.
+    kafka : mapping or sequence of str
+        Settings of the client where ``to`` is a topic, as for ``read_topics``.
     on_progress : callable, optional
         Called with the numbers of each micro-batch.
 
@@ -67,7 +71,12 @@ def start(
     Raises
     ------
     AcepError
-        As ``SparkMatcher`` has it; ``ACEP-S007``: the events are no stream.
+        As ``SparkMatcher`` has it; ``ACEP-S007``: the events are no stream; ``ACEP-S080``: Spark has no connector for
+        Kafka; ``ACEP-S083``: a budget with a checkpoint that only Spark can reach.
+
+    Notes
+    -----
+    Folders may be addresses that Spark knows, such as ``s3a://bucket/found``.
     """
     if not events.isStreaming:
         raise UsageError(
@@ -75,18 +84,17 @@ def start(
             code="ACEP-S007",
             hint="read them with spark.readStream, or match them at once with events.transform(matcher)",
         )
-    # Spark may have been started in another folder
-    place, state, aside = Path(to).absolute(), Path(checkpoint).absolute(), Path(late).absolute() if late else None
-    control = state / CONTROL
-    control.mkdir(parents=True, exist_ok=True)
-    flow = _controlled(matcher, control).flow(events)
-    writer = Writer(flow, place, aside, Driver(flow.job, control))
+    state = folder_of(checkpoint).place  # Spark may have been started in another folder
+    flow = _controlled(matcher, state).flow(events)
+    aside = None if late is None else folder_of(late)
+    driver = Driver(flow.job, control_of(state) or Path(state))  # without a budget nothing is written there
+    writer = Writer(flow, _sink(to, flow, kafka), aside, driver)
     stream = observed(flow.outputs()).writeStream.foreachBatch(writer)
-    stream = stream.option("checkpointLocation", str(state)).outputMode("append")
+    stream = stream.option("checkpointLocation", state).outputMode("append")
     if until_done:
         stream = stream.trigger(availableNow=True)
     elif trigger is not None:
-        stream = stream.trigger(processingTime=trigger)
+        stream = stream.trigger(processingTime=interval(trigger))
     if on_progress is None:
         writer.query = stream.start()
         return writer.query
@@ -118,17 +126,17 @@ class Writer:
     Parameters
     ----------
     flow : Flow
-    to : Path
-        Folder of the matches.
-    late : Path or None
-        Folder of the events left out.
+    to : Sink
+        Place of the matches.
+    late : Sink or None
+        Place of the events left out.
     driver : Driver
         Learns from the metrics.
     """
 
     flow: Flow
-    to: Path
-    late: Path | None
+    to: Sink
+    late: Sink | None
     driver: Driver
     is_first: bool = field(default=True, init=False)
     query: StreamingQuery | None = field(default=None, init=False)
@@ -139,10 +147,11 @@ class Writer:
         packed.persist()
         try:
             metrics = self.flow.metrics(packed).collect()
-            self._write(self.flow.matches(packed), self.to, batch, sum(row.matches for row in metrics))
+            found = sum(row.matches for row in metrics)
+            self.to.write(self.flow.matches(packed), batch, found, is_first=self.is_first)
             if self.late is not None:
                 left_out = sum(row.late + row.malformed for row in metrics)
-                self._write(self.flow.late(packed), self.late, batch, left_out)
+                self.late.write(self.flow.late(packed), batch, left_out, is_first=self.is_first)
         finally:
             packed.unpersist()
         self.is_first = False
@@ -157,17 +166,30 @@ class Writer:
         if progress is not None and progress.batch == batch:
             self.driver.measured(batch, progress.rows, progress.seconds)
 
-    def _write(self, table: DataFrame, folder: Path, batch: int, rows: int) -> None:
-        place = folder / f"batch={batch}"
-        if rows:
-            table.write.mode("overwrite").parquet(str(place))
-        elif self.is_first:  # what a crash may have left
-            shutil.rmtree(place, ignore_errors=True)
+
+def _sink(to: str | Path | Sink, flow: Flow, kafka: Mapping[str, object] | Sequence[str]) -> Sink:
+    """The place of the matches."""
+    if not isinstance(to, str | Path):
+        return to
+    if not is_address(str(to)):
+        return folder_of(to)
+    from acep_approx.spark.setup.connectors import add_kafka
+
+    address, (_, theirs) = parse_target(str(to)), java_settings(settings(kafka))
+    add_kafka(flow.events.sparkSession)
+    return TopicSink(address, tuple(one.name for one in flow.job.query.syntax.equivalences), theirs)
 
 
-def _controlled(matcher: SparkMatcher, control: Path) -> SparkMatcher:
-    spending = matcher.spending
+def _controlled(matcher: SparkMatcher, checkpoint: str) -> SparkMatcher:
+    spending, control = matcher.spending, control_of(checkpoint)
     if spending is None:
         return matcher
+    if control is None:
+        raise UsageError(
+            f"a job with a budget keeps files of its own in its checkpoint, and {checkpoint} is for Spark alone",
+            code="ACEP-S083",
+            hint="name a folder of a file system that all machines have: --checkpoint /shared/checkpoint",
+        )
+    control.mkdir(parents=True, exist_ok=True)
     history = spending.history or (str(control / "history") if spending.learns else None)
     return replace(matcher, spending=replace(spending, control=str(control), history=history))

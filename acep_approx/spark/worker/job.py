@@ -30,6 +30,14 @@ if TYPE_CHECKING:
     from acep_approx.training.history_graph import HistoryGraph
 
 
+REASON = "_acep_reason"
+"""The column that says why a row is no event, where sources say so; it becomes the ``reason`` of what is left out."""
+MESSAGE = "kafka_message"
+"""The column that has the text of a message that is no event."""
+PLACE = ("kafka_topic", "kafka_partition", "kafka_offset")
+"""The columns that say where a message stands."""
+
+
 @dataclass(frozen=True)
 class Spending:
     """A load budget of a whole job, and how it is spent.
@@ -173,7 +181,7 @@ class Job:
     @property
     def left_out(self) -> pa.Schema:
         """Columns of the events that were left out; the last one says why."""
-        return self.schema.append(pa.field("reason", pa.string()))
+        return pa.schema([*(field for field in self.schema if field.name != REASON), ("reason", pa.string())])
 
     @cached_property
     def plain(self) -> pa.Schema:

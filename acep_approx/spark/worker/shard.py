@@ -31,7 +31,7 @@ from acep_approx.run.left_out import LATE
 from acep_approx.run.order import Order, Wait, joined
 from acep_approx.run.watermarks import NEVER, Watermarks
 from acep_approx.shedding.shedder import Shedder
-from acep_approx.spark.worker.job import Job
+from acep_approx.spark.worker.job import REASON, Job
 
 Numbers = dict[str, Any]
 
@@ -207,7 +207,8 @@ class Shard:
         came, malformed = self.hold(events)
         late = self.order.left_out.take()
         if len(late):
-            columns = late.select(self.job.schema.names).append_column(self.job.left_out[-1], late.column(0))
+            *names, reason = self.job.left_out.names
+            columns = late.select(names).append_column(reason, late.column(0))
             malformed = pa.concat_tables([columns.cast(malformed.schema), malformed])
         return self._match(begun, due, malformed, came)
 
@@ -279,8 +280,11 @@ class Shard:
             unusable = np.delete(np.arange(read.num_rows), rows.places)
             others.append(timed.take(to_arrow(unusable)))
         malformed = pa.concat_tables(others)
-        reasons = pa.array([NO_TIME] * len(malformed), pa.string())
-        return EventBatch(self.order.arrived, rows.ticks, data), malformed.append_column(self.job.left_out[-1], reasons)
+        reasons = pa.chunked_array([pa.array([NO_TIME] * len(malformed), pa.string())])
+        if REASON in malformed.column_names:
+            reasons = pc.coalesce(malformed.column(REASON), NO_TIME)
+        malformed = malformed.append_column(self.job.left_out[-1], reasons).select(self.job.left_out.names)
+        return EventBatch(self.order.arrived, rows.ticks, data), malformed
 
     def _as_planned(self, events: pa.Table) -> pa.Table:
         schema = self.job.schema
