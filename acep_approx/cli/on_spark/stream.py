@@ -16,11 +16,10 @@ import typer
 from acep_approx.cli.metrics import say_where
 from acep_approx.cli.on_spark.batch import OnSpark
 from acep_approx.cli.on_spark.words import live, say_budget, say_read
-from acep_approx.cli.options.output import is_topic
 from acep_approx.cli.options.spark import StreamOptions
 from acep_approx.cli.terminal import amount, say
 from acep_approx.errors import UsageError
-from acep_approx.events.live.kafka_address import is_address, parse_address, parse_target
+from acep_approx.events.live.kafka_address import is_address
 from acep_approx.events.writing.outfile import is_remote
 from acep_approx.matching.outputs.kinds import POINTS
 
@@ -60,7 +59,7 @@ class Places:
         ------
         UsageError
             ``ACEP-S074``: there is no place for the matches or for the state, two are the same, or one lies where the
-            stream is read; ``ACEP-S070``: more than one folder; ``ACEP-U136``: no topic that can be written.
+            stream is read; ``ACEP-S070``: more than one folder.
         """
         if to is None or checkpoint is None:
             wanted = "-o DIR for the matches" if to is None else "--checkpoint DIR for the state"
@@ -71,9 +70,6 @@ class Places:
                 code="ACEP-S070",
                 hint="start a run for each, or use one folder",
             )
-        read = [parse_address(one).topic if is_address(one) else one for one in inputs]
-        if is_topic(to) and parse_target(str(to)).topic in read and any(map(is_address, inputs)):
-            raise _for_two_things(to)
         places = cls(to, checkpoint, late)
         places._check_folders([one for one in inputs if not is_address(one)])
         return places
@@ -101,7 +97,7 @@ def _for_two_things(place: Path) -> UsageError:
     return UsageError(
         f"{str(place)!r} is a place for two things",
         code="ACEP-S074",
-        hint="name folders and topics of their own, outside of what is read",
+        hint="name folders of their own, outside of the one that is read",
     )
 
 

@@ -194,7 +194,7 @@ class OutputOptions:
             ``ACEP-U018``: the name of the file does not say; ``ACEP-U019``: compressed output has no folder.
         """
         if self.output is ResultKind.COMPRESSED:
-            if self.file is None or self.format not in (None, Format.PARQUET):
+            if self.file is None or is_topic(self.file) or self.format not in (None, Format.PARQUET):
                 raise UsageError(
                     "compressed output is two Parquet files in a folder",
                     code="ACEP-U019",

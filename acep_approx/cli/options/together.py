@@ -267,7 +267,7 @@ REFUSED: dict[str, Refusals] = {
     "topic in a batch on Spark": Refusals(
         "ACEP-S071",
         "{option} takes {mine} as a stream only",
-        {"spark": "add --stream; with --until-done it ends when all messages that are there are done"},
+        {"spark": "add --stream; with --until-done it ends when all that is there is done"},
     ),
     "topic on Spark": Refusals("ACEP-S072", NOT_WITH, {"follow": "leave it out: --stream follows topics"}),
     "folder on Spark": Refusals(

@@ -12,7 +12,7 @@ from acep_approx.cli.on_spark.batch import folder_form
 from acep_approx.cli.options.arrivals import REVISING
 from acep_approx.cli.options.groups import command_line
 from acep_approx.cli.options.matching import BudgetOptions, LearningOptions, ReportOptions
-from acep_approx.cli.options.output import Format, ResultKind, format_of, is_folder
+from acep_approx.cli.options.output import Format, ResultKind, format_of, is_folder, is_topic
 from acep_approx.cli.options.together import CHECKPOINTS, refuse
 from acep_approx.cli.runs.page import PageRequest
 from acep_approx.cli.runs.request import RunRequest
@@ -87,7 +87,7 @@ def _check_spark(request: RunRequest) -> None:
     if is_streamed:
         kinds["stream on Spark"] = "--stream"
         kinds["topic on Spark" if request.is_of_topic else "folder on Spark"] = "kafka://"
-    elif is_on_spark and request.is_of_topic:
+    elif is_on_spark and (request.is_of_topic or is_topic(request.output.file)):
         kinds["topic in a batch on Spark"] = "kafka://"
     refuse(request.asked, kinds)
     if "trigger" in request.asked:
@@ -103,6 +103,11 @@ class QueryRun(ProgramRun):
         super().__init__(request)
         self.program, self.query = program, program.query
         self.form, self.page = program.form, program.page
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The attributes by which the query tells events apart."""
+        return tuple(one.name for one in self.query.syntax.equivalences)
 
     @property
     def names_columns(self) -> bool:

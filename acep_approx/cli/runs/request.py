@@ -214,6 +214,8 @@ class RunRequest:
     def _form(self) -> Format | None:
         """The format of the results, where it is said, or the name of the output says it: rules write to a folder."""
         output = self.options.output
+        if is_topic(output.file):
+            return output.form()
         if output.format is not None or output.file is None or not output.file.suffix or output.file.is_dir():
             return output.format
         return format_of(output.file)

@@ -1,13 +1,35 @@
-"""Rows of results as messages of Kafka: their keys."""
+"""Rows of results as messages of Kafka: their keys, and what readers know duplicates by."""
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Sequence
 
 import pyarrow as pa
 
 from acep_approx.events.writing.tables import plain_text
+
+MATCH = "acep_match"
+"""The header of a message that is the same when it comes again."""
+
+
+def match_id(value: bytes, before: int = 0) -> str:
+    """Return what a row is known by.
+
+    Parameters
+    ----------
+    value : bytes
+        The message.
+    before : int
+        How many equal ones come before it, where they are told apart.
+
+    Examples
+    --------
+    >>> match_id(b"row") == match_id(b"row"), match_id(b"row") == match_id(b"row", 1), len(match_id(b"row"))
+    (True, False, 32)
+    """
+    return hashlib.blake2b(value, digest_size=16, salt=before.to_bytes(16, "big")).hexdigest()
 
 
 def keys_of(table: pa.Table, columns: Sequence[str]) -> pa.Array:

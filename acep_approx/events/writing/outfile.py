@@ -87,7 +87,7 @@ def check_name(path: Path, *, may_be_address: bool = False) -> None:
 def _an_address(path: Path, found: re.Match[str]) -> UsageError:
     scheme, rest = found[1].lower(), str(path)[found.end() :].lstrip("/")
     if scheme == "kafka":
-        hint = "let another program send what acep prints: acep run ... --format jsonl | kcat -P -b BROKER -t TOPIC"
+        hint = "name a file; to topics go results alone: acep run ... -o kafka://BROKER:9092/TOPIC"
     elif scheme == "file":
         hint = f"name the file itself: /{rest}"
     else:

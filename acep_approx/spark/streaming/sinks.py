@@ -5,7 +5,6 @@ A micro-batch may be written twice, after a failure; each kind of place says wha
 
 from __future__ import annotations
 
-import hashlib
 import shutil
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -16,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import pyarrow as pa
 
 from acep_approx.events.live.kafka_address import KafkaAddress
-from acep_approx.events.live.kafka_rows import keys_of
+from acep_approx.events.live.kafka_rows import MATCH, keys_of, match_id
 from acep_approx.events.writing.outfile import is_remote
 from acep_approx.events.writing.tables import json_lines
 
@@ -87,6 +86,8 @@ def _delete(table: DataFrame, place: str) -> None:
 
 MESSAGES = "key string, value binary, headers array<struct<key: string, value: binary>>"
 """Columns from which Spark makes messages."""
+BATCH = "acep_batch"
+"""The header of a message that has the number of its micro-batch."""
 _HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
 
 
@@ -151,7 +152,7 @@ def messages_of(
     """
 
     def make(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        seen: Counter[bytes] = Counter()
+        seen: Counter[str] = Counter()
         for given in batches:
             table = pa.Table.from_batches([given]).rename_columns(list(names))
             values = bytes(json_lines(table)).splitlines()
@@ -162,8 +163,8 @@ def messages_of(
     return make
 
 
-def _headers(batch: int, value: bytes, seen: Counter[bytes]) -> list[dict[str, object]]:
-    row = hashlib.blake2b(value, digest_size=16).digest()
-    match = hashlib.blake2b(row + str(seen[row]).encode(), digest_size=16).hexdigest()
+def _headers(batch: int, value: bytes, seen: Counter[str]) -> list[dict[str, object]]:
+    row = match_id(value)
+    match = match_id(value, seen[row])
     seen[row] += 1
-    return [{"key": "acep_batch", "value": str(batch).encode()}, {"key": "acep_match", "value": match.encode()}]
+    return [{"key": BATCH, "value": str(batch).encode()}, {"key": MATCH, "value": match.encode()}]
