@@ -249,6 +249,8 @@ def test_what_is_wrong_is_told_before_spark_starts(broker):
         done = run(broker.address(topic), "out")
         wanted = 3 if code == "ACEP-Q060" else 4
         assert (done.exit_code, code in done.stderr, named in done.stderr) == (wanted, True, True), done.output
+    done = run(broker.address(full), broker.address(none))
+    assert (done.exit_code, "'none' cannot be written" in done.stderr) == (4, True), done.output
     done = run(broker.address(full, partition=7), "out")
     assert (done.exit_code, "no partition 7" in done.stderr) == (4, True), done.output
 
@@ -342,10 +344,14 @@ def test_from_a_folder_to_a_topic_and_back_with_columns_of_a_file(spark, broker)
 
 
 @kafka_test
-def test_a_topic_that_was_created_again_is_another_one(spark, broker):
+def test_messages_that_are_gone_and_a_topic_that_is_another_one(spark, broker):
     topic = new_topic(broker)
     broker.send(topic, messages(20))
     assert run(broker.address(topic), "out").exit_code == 0
+    broker.send(topic, messages(20))
+    broker.forget(topic, 30)
+    gone = run(broker.address(topic), "out")
+    assert (gone.exit_code, f"ACEP-D057: messages of {topic}-0 " in gone.stderr) == (4, True), gone.output
     broker.delete(topic)
     broker.topic(topic)
     broker.send(topic, messages(30))

@@ -16,10 +16,11 @@ import typer
 from acep_approx.cli.metrics import say_where
 from acep_approx.cli.on_spark.batch import OnSpark
 from acep_approx.cli.on_spark.words import live, say_budget, say_read
+from acep_approx.cli.options.output import is_topic
 from acep_approx.cli.options.spark import StreamOptions
 from acep_approx.cli.terminal import amount, say
 from acep_approx.errors import UsageError
-from acep_approx.events.live.kafka_address import is_address
+from acep_approx.events.live.kafka_address import is_address, parse_target, settings
 from acep_approx.events.writing.outfile import is_remote
 from acep_approx.matching.outputs.kinds import POINTS
 
@@ -117,6 +118,22 @@ def open_topics(asked: OnSpark, places: Places, options: StreamOptions, kafka: S
     return topics.select(job.schema.names)
 
 
+def check_target(to: Path, kafka: Sequence[str]) -> None:
+    """Ask the broker for the topic that results go to, if they do.
+
+    Raises
+    ------
+    AcepError
+        As ``TopicWriter``.
+    """
+    if is_topic(to):
+        from acep_approx.events.live.kafka_writer import TopicWriter
+        from acep_approx.spark.setup.java_client import java_settings
+
+        ours, _ = java_settings(settings(kafka))
+        TopicWriter(parse_target(str(to)), ours).close()
+
+
 def run_stream(
     asked: OnSpark,
     places: Places,
@@ -149,6 +166,7 @@ def run_stream(
 
     begun = clock.perf_counter()
     with clear_errors(), ExitStack() as stack:
+        check_target(places.to, kafka)
         topics = open_topics(asked, places, options, kafka) if is_address(asked.inputs[0]) else None
         if not asked.quiet:
             say("starting Spark ...")

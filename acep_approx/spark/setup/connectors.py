@@ -44,7 +44,7 @@ def add_kafka(spark: SparkSession) -> None:
     """Let a session read and write topics: what it has is taken, else the connector is fetched, once.
 
     It comes from where Spark gets packages (``spark.jars.repositories``, ``spark.jars.ivySettings``), and stays in its
-    cache. Call it in the thread that reads: Spark shows added classes to that one and those that it starts.
+    cache.
 
     Raises
     ------
@@ -70,6 +70,18 @@ def add_kafka(spark: SparkSession) -> None:
             hint=f"bring it along: spark-submit --packages {package}, or name its jars with spark.jars",
             passes=any(words in why for words in PASSING),
         ) from error
+    _show_to_all(spark)
+
+
+def _show_to_all(spark: SparkSession) -> None:
+    """Let all threads of the driver find the classes of added packages, as those that it was started with.
+
+    Spark shows them to the thread that adds them: others could not read what failed in a task, or its metrics.
+    """
+    session: Any = spark._jsparkSession
+    added = session.sharedState().jarClassLoader()
+    for url in added.getURLs():
+        added.getParent().addURL(url)
 
 
 @contextmanager

@@ -23,9 +23,15 @@ _MOST_LINES = 3
 PASSING = (
     *("Connection refused", "Connection reset", "ConnectException", "Failed to connect", "NoRouteToHostException"),
     *("SocketTimeoutException", "UnknownHostException", "Py4JNetworkError", "Answer from Java side is empty"),
+    *("org.apache.kafka.common.errors.TimeoutException", "org.apache.kafka.common.errors.DisconnectException"),
     *("masters are unresponsive", "stopped SparkContext", "ExecutorLostFailure", "No space left on device"),
 )
 """Words of Spark, or of a system below it, for what may pass: no connection, lost executors, a full disk."""
+
+_LOST = re.compile(
+    r"Some data may have been lost because they are not available in Kafka.*?(?:partition (\S+)|$)", re.DOTALL
+)
+"""Words of Spark's reader of Kafka, and later those of its client."""
 
 
 def explained(error: BaseException) -> AcepError | None:
@@ -40,7 +46,7 @@ def explained(error: BaseException) -> AcepError | None:
     -------
     AcepError or None
         With code, message, hint and exit code of the error that the worker raised; ``ACEP-S034`` if the worker has not
-        found a module; None if it was something else.
+        found a module; ``ACEP-D057`` if messages are gone that were not read yet; None if it was something else.
 
     Examples
     --------
@@ -66,6 +72,13 @@ def explained(error: BaseException) -> AcepError | None:
             code="ACEP-S034",
             hint="install it on every executor; this package itself can be sent: `acep package -o acep.zip`, then "
             "--py-files acep.zip",
+        )
+    if found := _LOST.search(text):
+        where = f" of {found[1]}" if found[1] else ""
+        return DataError(
+            f"messages{where} that were not read yet are not there any more",
+            code="ACEP-D057",
+            hint="they were deleted before they were read: begin with another checkpoint",
         )
     return None
 
