@@ -32,16 +32,10 @@ from acep_approx.spark.worker.job import MESSAGE, PLACE, REASON
 
 TOPIC, *OFFSETS = PLACE
 """The column that says which topic a message is of, where there are several; and where it stands in that."""
-GIVEN = pa.schema(
-    [
-        ("value", pa.binary()),
-        (TOPIC, pa.string()),
-        *((name, pa.int64()) for name in OFFSETS),
-        ("kafka_key", pa.binary()),
-        (BROKER_TIME, TIMES),
-    ]
-)
-"""What is given of messages, before their headers."""
+ALWAYS = pa.schema([("value", pa.binary()), (TOPIC, pa.string()), *((name, pa.int64()) for name in OFFSETS)])
+"""What is always given of messages."""
+IF_WANTED = pa.schema([("kafka_key", pa.binary()), (BROKER_TIME, TIMES)])
+"""What is given where the events have it."""
 
 
 class LeftOutMessages(MalformedRows):
@@ -190,14 +184,15 @@ class MessageReader:
     @property
     def given(self) -> pa.Schema:
         """What is given of messages: columns of Kafka, and values of headers as bytes."""
-        return pa.schema([*GIVEN, *((f"{HEADER}{name}", pa.binary()) for name in self.headers)])
+        wanted = [field for field in IF_WANTED if field.name in self.schema.names]
+        return pa.schema([*ALWAYS, *wanted, *((f"{HEADER}{name}", pa.binary()) for name in self.headers)])
 
     @property
     def events(self) -> pa.Schema:
         """The columns of what is read; with those that malformed messages have, where these are left out."""
         if not self.skips:
             return self.schema
-        beside = [pa.field(name, GIVEN.field(name).type) for name in self._places if name not in self.schema.names]
+        beside = [ALWAYS.field(name) for name in self._places if name not in self.schema.names]
         return pa.schema([*self.schema, *beside, (MESSAGE, pa.string()), (REASON, pa.string())])
 
     def read(self, given: pa.RecordBatch) -> pa.Table:

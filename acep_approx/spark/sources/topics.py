@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING, Any, Self
 from acep_approx.errors import DataError, UsageError
 from acep_approx.events.live.kafka import other_topic
 from acep_approx.events.live.kafka_address import KafkaAddress, parse_address, settings
+from acep_approx.events.live.kafka_messages import HEADER
 from acep_approx.events.live.kafka_sample import TopicSample, sample_topics
 from acep_approx.events.live.source import check_messages
 from acep_approx.events.reading.layout import Layout
+from acep_approx.events.roles import BROKER_TIME
 from acep_approx.spark.setup.control import control_of
 from acep_approx.spark.setup.java_client import java_settings
-from acep_approx.spark.sources.messages import GIVEN, MessageReader
+from acep_approx.spark.sources.messages import TOPIC, MessageReader
 from history.files import replace_file
 
 if TYPE_CHECKING:
@@ -177,7 +179,7 @@ class Topics:
             for batch in batches:
                 yield from reader.read(batch).to_batches()
 
-        return given.select(*_given(reader.headers)).mapInArrow(read, schema)
+        return given.select(*_columns(reader)).mapInArrow(read, schema)
 
     def _where(self) -> dict[str, str]:
         """Which topics and partitions are read, and from where on, in Spark's words."""
@@ -272,15 +274,21 @@ def check_addresses(addresses: Sequence[KafkaAddress]) -> None:
         raise wrong(f"the topic {max(names, key=names.count)!r} is named twice", "name it once: ?partition=0,1")
 
 
-def _given(headers: Sequence[str]) -> list[Column]:
-    """Columns of Spark's source as ``MessageReader.given`` has them."""
+def _columns(reader: MessageReader) -> list[Column]:
+    """Columns of Spark's source as a reader wants them."""
     from pyspark.sql import functions as F
 
     def last(name: str) -> Column:
         found = F.filter("headers", lambda header: header["key"] == name)
         return F.try_element_at(found, F.lit(-1))["value"]
 
-    stamp = F.when(F.col("timestampType") >= 0, F.col("timestamp"))
-    columns = (F.col("value"), F.col("topic"), F.col("partition").cast("bigint"), F.col("offset"), F.col("key"), stamp)
-    known = [column.alias(name) for column, name in zip(columns, GIVEN.names, strict=True)]
-    return [*known, *(last(name).alias(f"header_{number}") for number, name in enumerate(headers))]
+    known = {
+        "value": F.col("value"),
+        TOPIC: F.col("topic"),
+        "kafka_partition": F.col("partition").cast("bigint"),
+        "kafka_offset": F.col("offset"),
+        "kafka_key": F.col("key"),
+        BROKER_TIME: F.when(F.col("timestampType") >= 0, F.col("timestamp")),
+        **{f"{HEADER}{name}": last(name) for name in reader.headers},
+    }
+    return [known[name].alias(f"_{place}") for place, name in enumerate(reader.given.names)]
