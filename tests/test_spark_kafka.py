@@ -363,6 +363,6 @@ def test_messages_that_are_gone_and_a_topic_that_is_another_one(spark, broker):
 def test_a_connector_that_cannot_be_fetched(spark, monkeypatch):
     monkeypatch.setattr(connectors, "PROVIDER", "no.such.Class")
     monkeypatch.setattr(connectors, "LAST", "0.0.0")
-    with pytest.raises(AcepError, match=r"ACEP-S080: .*:0\.0\.0 for Kafka, and it cannot be fetched: ") as told:
+    with pytest.raises(AcepError, match=r"ACEP-S080: .*:0\.0\.0, and it cannot be fetched: ") as told:
         connectors.add_kafka(spark)
     assert "spark-submit --packages org.apache.spark:spark-sql-kafka-0-10_2.13:0.0.0" in str(told.value)

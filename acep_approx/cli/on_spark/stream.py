@@ -16,7 +16,7 @@ import typer
 from acep_approx.cli.metrics import say_where
 from acep_approx.cli.on_spark.batch import OnSpark
 from acep_approx.cli.on_spark.words import live, say_budget, say_read
-from acep_approx.cli.options.output import is_topic
+from acep_approx.cli.options.output import is_table, is_topic
 from acep_approx.cli.options.spark import StreamOptions
 from acep_approx.cli.terminal import amount, say
 from acep_approx.errors import UsageError
@@ -119,13 +119,17 @@ def open_topics(asked: OnSpark, places: Places, options: StreamOptions, kafka: S
 
 
 def check_target(to: Path, kafka: Sequence[str]) -> None:
-    """Ask the broker for the topic that results go to, if they do.
+    """Ask the broker for the topic that results go to, if they do; check the address of a table.
 
     Raises
     ------
     AcepError
-        As ``TopicWriter``.
+        As ``TopicWriter``, or as ``Database.of``.
     """
+    if is_table(to):
+        from acep_approx.spark.streaming.databases import Database
+
+        Database.of(str(to))
     if is_topic(to):
         from acep_approx.events.live.kafka_writer import TopicWriter
         from acep_approx.spark.setup.java_client import java_settings

@@ -14,7 +14,7 @@ import typer
 from acep_approx.cli.options.groups import GENERAL
 from acep_approx.errors import UsageError
 from acep_approx.events.live.kafka_address import KafkaAddress, is_address, parse_target
-from acep_approx.events.writing.outfile import place_of
+from acep_approx.events.writing.outfile import JDBC, place_of
 
 if TYPE_CHECKING:
     from acep_approx.matching.outputs.bind import Bind
@@ -107,7 +107,7 @@ class OutputOptions:
             metavar="FILE",
             parser=place_of,
             help="Write to a file, not to stdout; to a folder if compressed. With --queries a folder gets a file for "
-            "each query. kafka://BROKER/TOPIC: a message for each row.",
+            "each query. kafka://BROKER/TOPIC: a message for each row; with --stream jdbc:...?table=NAME, too.",
         ),
     ] = None
     output: Annotated[
@@ -297,6 +297,11 @@ def is_topic(file: Path | None) -> bool:
     (True, False)
     """
     return file is not None and is_address(str(file))
+
+
+def is_table(file: Path | None) -> bool:
+    """Whether ``-o`` names a table of a database."""
+    return file is not None and str(file).startswith(JDBC)
 
 
 def is_folder(file: Path | None) -> bool:

@@ -264,7 +264,7 @@ REFUSED: dict[str, Refusals] = {
             "output:count": "count the rows that were written, or those of --output points",
         },
     ),
-    "topic in a batch on Spark": Refusals(
+    "no stream on Spark": Refusals(
         "ACEP-S071",
         "{option} takes {mine} as a stream only",
         {"spark": "add --stream; with --until-done it ends when all that is there is done"},

@@ -12,7 +12,7 @@ from acep_approx.cli.on_spark.batch import folder_form
 from acep_approx.cli.options.arrivals import REVISING
 from acep_approx.cli.options.groups import command_line
 from acep_approx.cli.options.matching import BudgetOptions, LearningOptions, ReportOptions
-from acep_approx.cli.options.output import Format, ResultKind, format_of, is_folder, is_topic
+from acep_approx.cli.options.output import Format, ResultKind, format_of, is_folder, is_table, is_topic
 from acep_approx.cli.options.together import CHECKPOINTS, refuse
 from acep_approx.cli.runs.page import PageRequest
 from acep_approx.cli.runs.request import RunRequest
@@ -20,6 +20,7 @@ from acep_approx.cli.runs.run import ProgramRun
 from acep_approx.cli.runs.spending import SavingOne, check_budget, home_of
 from acep_approx.cli.summary import say_budget, say_expansion, say_how_read, say_summary, say_unclosed
 from acep_approx.cli.terminal import say
+from acep_approx.events.writing.outfile import JDBC
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -88,7 +89,9 @@ def _check_spark(request: RunRequest) -> None:
         kinds["stream on Spark"] = "--stream"
         kinds["topic on Spark" if request.is_of_topic else "folder on Spark"] = "kafka://"
     elif is_on_spark and (request.is_of_topic or is_topic(request.output.file)):
-        kinds["topic in a batch on Spark"] = "kafka://"
+        kinds["no stream on Spark"] = "kafka://"
+    elif is_on_spark and is_table(request.output.file):
+        kinds["no stream on Spark"] = JDBC
     refuse(request.asked, kinds)
     if "trigger" in request.asked:
         refuse(request.asked, {"trigger": "--trigger"})

@@ -30,8 +30,10 @@ SUFFIX = ".part"
 LOG = logging.getLogger("acep_approx.outfile")
 
 
-ADDRESS = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/")
+ADDRESS = re.compile(r"(jdbc:\w+(?=:)|[A-Za-z][A-Za-z0-9+.-]+(?=:/)):")
 """How an address begins, which ``Path`` has made one slash of two in."""
+JDBC = "jdbc:"
+"""How the address of a table of a database begins."""
 STREAMS = ("/dev/stdout", "/dev/stderr", "/dev/fd/", "/proc/self/fd/")
 """Names of what is open already."""
 

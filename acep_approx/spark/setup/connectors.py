@@ -1,9 +1,9 @@
-"""Connectors: packages of Java with which Spark reads and writes Kafka, added to a session that has none."""
+"""Packages of Java for Kafka and for databases, added to a session of Spark that has none."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -41,10 +41,25 @@ def kafka_connector(spark_version: str) -> str:
 
 
 def add_kafka(spark: SparkSession) -> None:
-    """Let a session read and write topics: what it has is taken, else the connector is fetched, once.
+    """Let a session read and write topics; see ``add_package``."""
+    add_package(spark, PROVIDER, kafka_connector(spark.version), IN_SPARK)
+
+
+def add_package(spark: SparkSession, provider: str, package: str, without: Sequence[str] = ()) -> None:
+    """Let a session use a package: the one that it has, else it is fetched, once.
 
     It comes from where Spark gets packages (``spark.jars.repositories``, ``spark.jars.ivySettings``), and stays in its
     cache.
+
+    Parameters
+    ----------
+    spark : SparkSession
+    provider : str
+        A class of the package.
+    package : str
+        As ``--packages`` takes it.
+    without : sequence of str
+        What the package asks for and the session has.
 
     Raises
     ------
@@ -54,18 +69,18 @@ def add_kafka(spark: SparkSession) -> None:
     from py4j.protocol import Py4JError  # type: ignore[import-untyped]
     from pyspark.errors import PySparkException
 
-    package = kafka_connector(spark.version)
     machine: Any = spark.sparkContext._jvm
-    if machine.org.apache.spark.util.Utils.classIsLoadable(PROVIDER):
+    if machine.org.apache.spark.util.Utils.classIsLoadable(provider):
         return
+    rest = f"?exclude={','.join(without)}" if without else ""
     try:
         with _quiet_fetch(machine):
-            spark.sql(f"ADD JAR 'ivy://{package}?exclude={','.join(IN_SPARK)}'")
+            spark.sql(f"ADD JAR 'ivy://{package}{rest}'")
     except (PySparkException, Py4JError) as error:
         found = re.search(r"(?:Exception|Error): (.*)", str(error))
         why = found[1] if found else str(error).partition("\n")[0]
         raise AcepError(
-            f"Spark needs the package {package} for Kafka, and it cannot be fetched: {why}",
+            f"Spark needs the package {package}, and it cannot be fetched: {why}",
             code="ACEP-S080",
             hint=f"bring it along: spark-submit --packages {package}, or name its jars with spark.jars",
             passes=any(words in why for words in PASSING),

@@ -10,6 +10,7 @@ from acep_approx.errors import AcepError, DataError, QueryError, UsageError
 
 _OURS = re.compile(r"(?:\b(?P<kind>\w+Error): )?(?P<code>ACEP-[A-Z]\d{3}): (?P<first>.*)(?P<rest>(?:\n  .*)*)")
 _HINT = "  hint: "
+_OF_JAVA = re.compile(r"Py4JJavaError: An error occurred while calling [\w.]+\n: ([\w.$]+: .*)")
 _KINDS: dict[str | None, type[AcepError]] = {
     **{kind.__name__: kind for kind in (AcepError, UsageError, QueryError, DataError)},
     "U": UsageError,
@@ -102,7 +103,8 @@ def clear_errors() -> Iterator[None]:
 
 
 def _failed(error: Exception) -> AcepError:
-    lines = [line.strip() for line in str(error).splitlines()]
+    of_java = _OF_JAVA.search(str(error))  # below what Python says of a sink that failed
+    lines = [of_java[1]] if of_java else [line.strip() for line in str(error).splitlines()]
     said = [line for line in lines if line and not line.startswith(("at ", "JVM stacktrace"))][:_MOST_LINES]
     passes = any(words in f"{type(error).__name__}: {error}" for words in PASSING)
     return AcepError("Spark failed: " + "\n  ".join(said), code="ACEP-S035", passes=passes)

@@ -14,9 +14,11 @@ from typing import TYPE_CHECKING
 
 from acep_approx.errors import UsageError
 from acep_approx.events.live.kafka_address import is_address, parse_target, settings
+from acep_approx.events.writing.outfile import JDBC
 from acep_approx.spark.plan.columns import interval
 from acep_approx.spark.setup.control import control_of
 from acep_approx.spark.setup.java_client import java_settings
+from acep_approx.spark.streaming.databases import Database
 from acep_approx.spark.streaming.driver import Driver
 from acep_approx.spark.streaming.metrics import Listener, Progress, observed
 from acep_approx.spark.streaming.sinks import Sink, TopicSink, folder_of
@@ -49,7 +51,8 @@ def start(
         Streaming.
     to : path, str or Sink
         Folder of Parquet files; ``spark.read.parquet(to)`` reads all matches, with the micro-batch as ``batch``. Or a
-        topic, ``kafka://BROKER:9092/TOPIC``, which gets each match at least once; or a sink of your own.
+        topic, ``kafka://BROKER:9092/TOPIC``, which gets each match at least once; or a table,
+        ``jdbc:postgresql://HOST/DATABASE?table=NAME``, which has each once; or a sink of your own.
     checkpoint : path
         Where Spark keeps the state: after a stop, or a crash, the same call goes on from there.
     late : path, optional
@@ -71,8 +74,8 @@ def start(
     Raises
     ------
     AcepError
-        As ``SparkMatcher`` has it; ``ACEP-S007``: the events are no stream; ``ACEP-S080``: Spark has no connector for
-        Kafka; ``ACEP-S083``: a budget with a checkpoint that only Spark can reach.
+        As ``SparkMatcher`` has it; ``ACEP-S007``: the events are no stream; ``ACEP-S080``: Spark lacks a package;
+        ``ACEP-S083``: a budget with a checkpoint that only Spark can reach; ``ACEP-S086``: no table is named.
 
     Notes
     -----
@@ -171,6 +174,10 @@ def _sink(to: str | Path | Sink, flow: Flow, kafka: Mapping[str, object] | Seque
     """The place of the matches."""
     if not isinstance(to, str | Path):
         return to
+    if str(to).startswith(JDBC):
+        database = Database.of(str(to))
+        database.prepare(flow.events.sparkSession)
+        return database
     if not is_address(str(to)):
         return folder_of(to)
     from acep_approx.spark.setup.connectors import add_kafka
