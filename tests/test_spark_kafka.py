@@ -291,6 +291,12 @@ def test_a_job_that_goes_on_loses_and_doubles_nothing(spark, broker):
 @kafka_test
 def test_from_topic_to_topic_at_least_once(spark, broker):
     values, topic, target = messages(NUMBER), new_topic(broker), new_topic(broker)
+    aborted = broker.producer(**{"transactional.id": topic})
+    aborted.init_transactions(60)
+    aborted.begin_transaction()
+    aborted.produce(topic, b"no object, and never committed")
+    aborted.flush(60)
+    aborted.abort_transaction(60)
     broker.send(topic, values)
     address, to = broker.address(topic), broker.address(target)
     assert run(address, to).exit_code == 0

@@ -22,6 +22,7 @@ from acep_approx.cli.terminal import amount, say
 from acep_approx.errors import UsageError
 from acep_approx.events.live.kafka_address import is_address, parse_target, settings
 from acep_approx.events.writing.outfile import is_remote
+from acep_approx.masks import masked
 from acep_approx.matching.outputs.kinds import POINTS
 
 if TYPE_CHECKING:
@@ -201,7 +202,7 @@ def run_stream(
         numbers = told.totals
         say_read(numbers, asked.query, clock.perf_counter() - begun, of_topics=topics is not None)
         thing = "point" if asked.matcher.output == POINTS else "match"
-        say(f"{amount(numbers.counts['matches'], thing)} written to {places.to}")
+        say(f"{amount(numbers.counts['matches'], thing)} written to {masked(str(places.to))}")
         if places.late is not None and numbers.counts["late"] + numbers.counts["malformed"]:
             say(f"events that were left out: {places.late}")
         if asked.matcher.spending is not None:

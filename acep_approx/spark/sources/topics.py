@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -150,7 +150,7 @@ class Topics:
 
     def select(self, columns: Sequence[str]) -> Self:
         """Return the same topics with some columns of events alone: the values of the others are not looked at."""
-        return type(self)(self.addresses, self.settings, self.sample, self.reader.select(columns))
+        return replace(self, reader=self.reader.select(columns))
 
     def stream(self, spark: SparkSession, *, at_once: int = AT_ONCE) -> DataFrame:
         """Return the events as a streaming DataFrame.
@@ -168,7 +168,8 @@ class Topics:
 
         add_kafka(spark)
         reader = self.reader
-        options = {f"kafka.{name}": value for name, value in self.settings.items()} | self._where()
+        known = {"isolation.level": "read_committed", **self.settings}  # as librdkafka does by itself
+        options = {f"kafka.{name}": value for name, value in known.items()} | self._where()
         options["kafka.bootstrap.servers"] = self.addresses[0].brokers
         options |= {"maxOffsetsPerTrigger": str(at_once), "includeHeaders": str(bool(reader.headers)).lower()}
         given = spark.readStream.format("kafka").options(**options).load()
