@@ -13,12 +13,14 @@ import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
 
+from acep_approx import compile_query
 from acep_approx.cli.main import app
 from acep_approx.cli.on_spark.batch import OnSpark
 from acep_approx.errors import EXIT_TEMPORARY, AcepError, DataError
 from acep_approx.events.live import kafka
 from acep_approx.events.live.kafka_messages import as_line
 from acep_approx.events.reading.layout import Layout
+from acep_approx.spark import read_topics, start
 from acep_approx.spark.setup import connectors
 from acep_approx.spark.setup.java_client import java_settings
 from acep_approx.spark.sources.messages import MessageReader
@@ -363,6 +365,20 @@ def test_messages_that_are_gone_and_a_topic_that_is_another_one(spark, broker):
     broker.send(topic, messages(30))
     done = run(broker.address(topic), "out")
     assert (done.exit_code, "ACEP-D171" in done.stderr) == (4, True), done.output
+
+
+@kafka_test
+def test_from_python_by_what_kafka_knows_of_messages(spark, broker):
+    """The time and the key are those of the broker; the objects have neither."""
+    topic, target = new_topic(broker), new_topic(broker)
+    for second, kind in enumerate("ABAB"):
+        broker.send(topic, [json.dumps({"type": kind}).encode()], key=b"k", timestamp=1_700_000_000_000 + 1000 * second)
+    query = compile_query("PATTERN SEQ(A a, B b) WHERE [kafka_key] WITHIN 1 s")
+    matcher = query.spark(time="kafka_time", id="kafka_offset", watermark="0 s", shards=1)
+    events = read_topics(spark, broker.address(topic), time="kafka_time", at_once=2)
+    start(matcher, events, to=broker.address(target), checkpoint="state", until_done=True).awaitTermination()
+    (found,) = broker.read(target)  # the last event waits
+    assert (found.key(), json.loads(found.value())["b"]) == (b"k", 1)
 
 
 @kafka_test
