@@ -18,7 +18,7 @@ from pathlib import Path
 from random import Random
 from typing import IO, Any
 
-from confluent_kafka import KafkaException
+from confluent_kafka import KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
 from tests.kafka_topics import Topics
@@ -165,6 +165,11 @@ class Broker(Topics):
         """Delete a topic."""
         _done(self._admin.delete_topics([name]))
         until(lambda: not self._partitions(name))
+
+    def forget(self, name: str, offset: int) -> None:
+        """Delete the messages of the first partition of a topic that come before one."""
+        for answer in self._admin.delete_records([TopicPartition(name, 0, offset)]).values():
+            answer.result(60)
 
     def grow(self, name: str, partitions: int) -> None:
         """Let a topic have more partitions."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from confluent_kafka import Producer
+from confluent_kafka import Consumer, Message, Producer, TopicPartition
 
 
 class Topics:
@@ -31,6 +31,16 @@ class Topics:
         for value in values:
             producer.produce(topic, value, partition=partition, **more)
         assert producer.flush(60) == 0
+
+    def read(self, topic: str) -> list[Message]:
+        """All messages of a topic with one partition."""
+        settings = {"bootstrap.servers": self.brokers, "group.id": "test", "enable.partition.eof": True}
+        consumer, found = Consumer(settings), []
+        consumer.assign([TopicPartition(topic, 0, 0)])
+        while (message := consumer.poll(60)) is not None and message.error() is None:
+            found.append(message)
+        consumer.close()
+        return found
 
     def producer(self, **settings: Any) -> Producer:
         """A client that sends messages."""

@@ -22,6 +22,11 @@ def as_started(**more: str) -> dict[str, str]:
     return {**mine, "PYTHONPATH": str(ROOT), **more}
 
 
+def ended(*command: str) -> subprocess.CompletedProcess[bytes]:
+    """A program that has come to its end by itself."""
+    return subprocess.run(command, cwd=ROOT, env=as_started(), capture_output=True, check=False, timeout=PATIENCE)
+
+
 def python(*args: str, **environment: str) -> subprocess.CompletedProcess[str]:
     """Run Python in the project's root."""
     env = {**os.environ, **environment}

@@ -20,6 +20,7 @@ from acep_approx.shedding.refresher import Refresher
 from acep_approx.shedding.splitting import Split
 from acep_approx.spark.streaming import driver
 from acep_approx.spark.streaming.driver import LEARNER, Driver
+from acep_approx.spark.streaming.sinks import Folder
 from acep_approx.spark.streaming.stream import Writer
 from acep_approx.spark.worker import held
 from acep_approx.spark.worker.shard import Shard
@@ -69,12 +70,12 @@ def nobody_wakes_a_shard() -> AbstractContextManager[Any]:
 
 def results_are_written_beside() -> AbstractContextManager[Any]:
     """A micro-batch that is done again does not replace what it wrote."""
-    real, numbers = Writer._write, count()
+    real, numbers = Folder.write, count()
 
-    def write(self: Writer, table: Any, folder: Path, batch: int, has_rows: bool) -> None:
-        real(self, table, folder, f"{batch}-{next(numbers)}", has_rows)  # type: ignore[arg-type]
+    def write(self: Folder, table: Any, batch: int, rows: int, *, is_first: bool) -> None:
+        real(self, table, f"{batch}-{next(numbers)}", rows, is_first=is_first)  # type: ignore[arg-type]
 
-    return patch.object(Writer, "_write", write)
+    return patch.object(Folder, "write", write)
 
 
 def left_overs_stay() -> AbstractContextManager[Any]:

@@ -21,8 +21,10 @@ from pyspark.sql import Row
 
 from acep_approx.ipc import to_ipc
 from acep_approx.spark.plan import packing, processor
+from acep_approx.spark.setup.control import CONTROL
 from acep_approx.spark.streaming.driver import LEARNER, Driver
-from acep_approx.spark.streaming.stream import CONTROL, Writer
+from acep_approx.spark.streaming.sinks import folder_of
+from acep_approx.spark.streaming.stream import Writer
 from acep_approx.spark.worker.job import Job
 from acep_approx.spark.worker.program import MATCHES
 from acep_approx.training import history_graph
@@ -98,7 +100,8 @@ class Simulation:
         self.driver = driver = Driver(self.job, self.control)
         self._check_restored(driver)
         folder = self.faults.folder
-        writer = Writer(Flow(self.job), {MATCHES: folder / "found"}, folder / "late", driver)  # type: ignore[arg-type]
+        found, late = folder_of(folder / "found"), folder_of(folder / "late")
+        writer = Writer(Flow(self.job), {MATCHES: found}, late, driver)  # type: ignore[arg-type]
         while self._plan(is_restarted=is_restarted):
             self._micro_batch(writer, driver)
             is_restarted = False

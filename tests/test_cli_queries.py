@@ -190,7 +190,7 @@ def test_events_in_disorder_and_without_time(here: Path) -> None:
         (("run", "--queries", "queries", "events.csv", "--learn"), "ACEP-U040: --learn is about a load budget"),
         (("run", "--queries", "queries", "events.csv", "--seed", "2"), "ACEP-U040: --seed"),
         (("train", "--queries", "queries", "events.csv", "-o", "new", "--more"), "ACEP-U064: --more and --queries"),
-        (("run", "--queries", "queries", "events.csv", "--spark"), "ACEP-U064: --spark and --queries"),
+        (("run", "--queries", "queries", "events.csv", "--spark", "--stamp"), "ACEP-S072: --stamp does not go with"),
         (("run", "--queries", "queries", "events.csv", "--emit", "early"), "ACEP-U064: --emit and --queries"),
         (("run", "--queries", "queries", "events.csv", "--output", "partial"), "ACEP-U064: --output partial"),
         (("run", "ab WITHIN 5", "events.csv", "--strict"), "ACEP-U064: --strict is of use with --queries only"),

@@ -199,7 +199,7 @@ def test_explain_tells_and_draws(here: Path) -> None:
     [
         ("--expand",), ("--errors", "1"), ("--within", "5"), ("--engine", "runs"),
         ("--merge", "none"), ("--limit", "3"), ("--output", "count"), ("--output", "points"),
-        ("--watermark", "5 s"), ("--emit", "early"), ("--op", "op"), ("--id", "id"), ("--spark",),
+        ("--watermark", "5 s"), ("--emit", "early"), ("--op", "op"), ("--id", "id"),
         ("--start", "ts"), ("--format", "csv"), ("--format", "parquet", "--store", "s.db"),
         ("--finish",), ("--checkpoint-every", "5"),
     ],

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 import time
 from collections import Counter
@@ -12,14 +11,13 @@ from itertools import count
 from random import Random
 
 import pytest
-from confluent_kafka import Consumer, TopicPartition
 
 from acep_approx import compile_query
 from tests.cases import FULL
 from tests.command_line import acep
 from tests.kafka_runs import ACEP, QUERY, killed, messages, rows, send, sending
-from tests.patience import PATIENCE, until
-from tests.processes import ROOT, as_started
+from tests.patience import until
+from tests.processes import ended
 
 pytestmark = [pytest.mark.xdist_group("kafka"), pytest.mark.slow]
 
@@ -37,13 +35,6 @@ NUMBERS = count()
 @pytest.fixture
 def name():
     return f"k{next(NUMBERS)}"
-
-
-def ended(*command):
-    """A process that has come to its end by itself."""
-    return subprocess.run(
-        command, cwd=ROOT, env=as_started(), capture_output=True, check=False, timeout=PATIENCE
-    )
 
 
 def expected(values, tmp_path, *options):
@@ -86,19 +77,8 @@ def test_a_topic_has_each_result_at_least_once(broker, name, tmp_path):
     with sending(broker, name, values, 1, RATE):
         killed(command, KILLS, Random(3), lambda: checkpoint.exists() and checkpoint.stat().st_mtime_ns)
     assert ended(*command, "0 s").returncode == 0
-    there = {message.value().decode() for message in read(broker, target)}
+    there = {message.value().decode() for message in broker.read(target)}
     assert there == set(whole)
-
-
-def read(broker, topic):
-    """All messages of a topic with one partition."""
-    settings = {"bootstrap.servers": broker.brokers, "group.id": "test", "enable.partition.eof": True}
-    consumer, found = Consumer(settings), []
-    consumer.assign([TopicPartition(topic, 0, 0)])
-    while (message := consumer.poll(60)) is not None and message.error() is None:
-        found.append(message)
-    consumer.close()
-    return found
 
 
 def test_outages_are_survived_and_told(broker, name, tmp_path, monkeypatch, caplog):

@@ -281,7 +281,7 @@ def test_no_hint_says_what_cannot_be_done_with_a_topic(cluster, topic, here):
     assert "--on-late skip" in acep("run", f"RULE r ON {QUERY}", address, *END, code=4).stderr
     spark = acep("run", QUERY, address, "--spark", code=2).stderr
     assert "--follow" not in spark
-    assert "leave --spark out" in spark
+    assert "add --stream" in spark
     for command in ("look", "why", "check"):
         words = {"look": (address,), "why": (QUERY, address), "check": (QUERY, "--input", address)}[command]
         told = acep(command, *words, code=2).stderr
@@ -293,8 +293,8 @@ def test_no_hint_says_what_cannot_be_done_with_a_topic(cluster, topic, here):
 @pytest.mark.parametrize(
     ("place", "repair"),
     [
-        ("kafka://localhost:9/out", "kcat -P"),
-        ("KAFKA://localhost:9/out", "kcat -P"),
+        ("kafka://localhost:9/out", "go results alone"),
+        ("KAFKA://localhost:9/out", "go results alone"),
         ("s3://bucket/found.jsonl", "copy it there"),
         ("file:///srv/found.jsonl", "/srv/found.jsonl"),
         ("https://host/found.csv", "copy it there"),
@@ -305,6 +305,8 @@ def test_no_output_is_an_address(here, option, place, repair):
     Path("e.csv").write_text("ts,type\n1,A\n", encoding="utf-8")
     more = {"--late": ("--watermark", "1"), "--rejects": ("--on-malformed", "skip")}.get(option, ())
     more += {"--checkpoint": ("--follow", *END)}.get(option, ())
+    if option == "-o" and "kafka" in place.lower():
+        return  # which is a place for results
     told = acep("run", "PATTERN SEQ(A a, B b) WITHIN 5", "e.csv", option, place, *more, code=2).stderr
     assert "ACEP-U170" in told
     assert repair in told

@@ -506,6 +506,27 @@ def test_a_note_of_shards_counts_once_there_is_a_state(caplog):
 
 
 @spark_test
+def test_addresses_go_to_spark_as_they_are_written(spark, folder):
+    """An address of a file stands for those of other places."""
+    rows, home = events(200), folder.as_uri()
+    Path("in").mkdir()
+    write_parquet(Path("in/1.parquet"), rows)
+    words = ("run", QUERY, f"{home}/in", *STREAM, "-o", f"{home}/out", "--checkpoint", f"{home}/state", "--until-done")
+    done = acep(*words, "--late", f"{home}/late")
+    assert done.exit_code == 0, done.output
+    assert f"written to {home}/out" in done.stderr
+    assert of_stream(spark) == of_run(rows[:194])
+    assert not Path("state/acep").exists()
+    batch = acep("run", QUERY, f"{home}/in", "--spark", "--id", "event", "-o", f"{home}/batch", "--format", "parquet")
+    assert batch.exit_code == 0, batch.output
+    assert pq.read_table("batch").num_rows > 0
+    text = acep("run", QUERY, f"{home}/in", "--spark", "--input-format", "jsonl")
+    assert (text.exit_code, "ACEP-S085" in text.stderr) == (2, True), text.output
+    spending = acep(*words, "--budget", "20%", "--full-work", "9", "--policy", "oldest")
+    assert (spending.exit_code, "ACEP-S083" in spending.stderr) == (2, True), spending.output
+
+
+@spark_test
 def test_a_stream_that_grows_until_it_is_stopped(spark):
     rows = events(200)
     Path("in").mkdir()

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from acep_approx.spark.setup.session import session
     from acep_approx.spark.sources.files import read_growing
     from acep_approx.spark.sources.replay import Replay
+    from acep_approx.spark.sources.topics import read_topics
     from acep_approx.spark.streaming.metrics import Exporter, Listener, Progress, observed
     from acep_approx.spark.streaming.stream import start
     from acep_approx.spark.worker.shard import describe
@@ -26,6 +27,7 @@ else:
             "acep_approx.spark.setup.session": "session",
             "acep_approx.spark.sources.files": "read_growing",
             "acep_approx.spark.sources.replay": "Replay",
+            "acep_approx.spark.sources.topics": "read_topics",
             "acep_approx.spark.streaming.metrics": "Exporter Listener Progress observed",
             "acep_approx.spark.streaming.stream": "start",
             "acep_approx.spark.worker.shard": "describe",
@@ -41,6 +43,7 @@ __all__ = [
     "describe",
     "observed",
     "read_growing",
+    "read_topics",
     "register",
     "session",
     "start",

@@ -248,13 +248,14 @@ def _on_spark(
     spark: OrderedSparkOptions,
     bar: Callable[[str, float], None],
 ) -> HistoryGraph:
+    from acep_approx.events.writing.outfile import is_remote
     from acep_approx.shedding.promising import promised
     from acep_approx.spark import session
     from acep_approx.spark.past.training import check_past, train_history
     from acep_approx.spark.setup.failures import clear_errors
-    from acep_approx.spark.sources.files import EventFiles, is_elsewhere, read_files
+    from acep_approx.spark.sources.files import EventFiles, read_files
 
-    files = None if any(map(is_elsewhere, past)) else EventFiles.of(past, **source.on_spark)
+    files = None if any(map(is_remote, past)) else EventFiles.of(past, **source.on_spark)
     if files is not None:  # what is wrong is said before Spark starts, which takes seconds
         check_past(files.schema, known.query, id=spark.id, **source.roles)
     bar("starting Spark", 0.0)

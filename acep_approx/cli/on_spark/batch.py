@@ -13,6 +13,7 @@ from acep_approx.cli.on_spark.work import OnSpark
 from acep_approx.cli.options.output import Format, OutputOptions, ResultKind, is_folder
 from acep_approx.cli.terminal import amount, say, words
 from acep_approx.errors import UsageError
+from acep_approx.events.writing.outfile import is_remote
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -106,7 +107,7 @@ def run_batch(asked: OnSpark, output: OutputOptions, form: Format, others: dict[
         found = flow.matches(packed)
         if file is not None and is_folder(file):
             writer = (found if limit is None else found.limit(limit)).write.mode("append")  # into an empty folder
-            where = file.absolute().as_uri()  # each worker writes its part
+            where = str(file) if is_remote(file) else file.absolute().as_uri()  # each worker writes its part
             if form is Format.PARQUET:
                 writer.parquet(where)
             else:
@@ -148,11 +149,11 @@ def _say_found(results: Results, kind: ResultKind, *, is_one: bool) -> None:
 
 def _write_others(flow: Flow, packed: DataFrame, others: dict[str, Path | None]) -> None:
     """Write the changes and the calls of rules to their folders."""
-    from acep_approx.spark.streaming.stream import places_of
+    from acep_approx.spark.streaming.stream import sinks_of
 
     named = {name: folder for name, folder in others.items() if folder is not None}
-    for name, place in places_of(flow.job.tables, **named).items():
-        flow.table(name, packed).write.mode("overwrite").parquet(place.as_uri())
+    for name, sink in sinks_of(flow.job.tables, **named).items():
+        flow.table(name, packed).write.mode("overwrite").parquet(sink.place)
 
 
 def _counted(found: DataFrame, most_errors: int | None) -> Results:

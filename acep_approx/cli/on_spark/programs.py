@@ -12,13 +12,14 @@ import typer
 from acep_approx.cli.on_spark.batch import folder_form, run_batch
 from acep_approx.cli.on_spark.stream import Places, run_stream
 from acep_approx.cli.on_spark.work import OnSpark
-from acep_approx.cli.options.output import Format, is_folder
+from acep_approx.cli.options.output import Format, is_folder, is_table, is_topic
 from acep_approx.cli.options.together import RULES, refuse
 from acep_approx.cli.runs.request import RunRequest
 from acep_approx.cli.runs.rules import rows_given
 from acep_approx.cli.runs.spending import check_budget
 from acep_approx.cli.terminal import amount, say
 from acep_approx.errors import UsageError
+from acep_approx.events.writing.outfile import JDBC
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -42,10 +43,17 @@ def run_on_spark(request: RunRequest) -> None:
     options = request.options
     reading = options.source.on_spark | {"on_malformed": options.source.on_malformed.value}
     asked = OnSpark(
-        program.matcher, request.output.output, request.inputs, options.spark.master, reading, quiet=request.quiet
+        program.matcher,
+        request.output.output,
+        request.inputs,
+        options.spark.master,
+        reading,
+        unit=options.source.unit,
+        quiet=request.quiet,
     )
     if options.stream.stream:
-        run_stream(asked, Places.of(request), options.stream, request.output.metrics_port)
+        kafka = options.live.kafka_option or ()
+        run_stream(asked, Places.of(request), options.stream, request.output.metrics_port, kafka)
     else:
         run_batch(asked, request.output, form, {"changes": options.rules.changes, "calls": options.rules.calls})
     program.end()
@@ -54,7 +62,16 @@ def run_on_spark(request: RunRequest) -> None:
 def _checked(request: RunRequest) -> Format:
     """How results are written, when all is refused that does not go together."""
     options, output, is_streamed = request.options, request.output, request.options.stream.stream
-    kinds = {"Spark": "--spark"} | ({"stream on Spark": "--stream"} if is_streamed else {"batch on Spark": "--stream"})
+    kinds = {"Spark": "--spark"}
+    if is_streamed:
+        kinds["stream on Spark"] = "--stream"
+        kinds["topic on Spark" if request.is_of_topic else "folder on Spark"] = "kafka://"
+    else:
+        kinds["batch on Spark"] = "--stream"
+        if request.is_of_topic or is_topic(output.file):
+            kinds["no stream on Spark"] = "kafka://"
+        elif is_table(output.file):
+            kinds["no stream on Spark"] = JDBC
     if request.is_of_rules:
         kinds |= {"rules": RULES, "rules on Spark": "--spark"}
     elif options.many.queries is None:
@@ -64,8 +81,8 @@ def _checked(request: RunRequest) -> Format:
     refuse(request.asked, kinds)
     if "trigger" in request.asked:
         refuse(request.asked, {"trigger": "--trigger"})
-    is_by_workers = output.file is not None and (is_streamed or is_folder(output.file))
-    form = folder_form(output, is_new=not is_streamed) if is_by_workers else output.form()
+    is_by_workers = output.topic is None and (is_streamed or is_folder(output.file))
+    form = folder_form(output, is_new=not is_streamed) if is_by_workers and output.file else output.form()
     output.check(form, is_expanded=False)
     check_budget(request)
     return form

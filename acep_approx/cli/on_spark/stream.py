@@ -1,11 +1,11 @@
-"""``acep run --spark --stream``: a folder whose files grow in number, matched until it is stopped."""
+"""``acep run --spark --stream``: a folder whose files grow in number, or topics, matched until it is stopped."""
 
 from __future__ import annotations
 
 import signal
 import threading
 import time as clock
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,14 +16,19 @@ import typer
 from acep_approx.cli.metrics import say_where
 from acep_approx.cli.on_spark.words import live, say_budget, say_read
 from acep_approx.cli.on_spark.work import OnSpark
+from acep_approx.cli.options.output import is_table, is_topic
 from acep_approx.cli.options.spark import StreamOptions
 from acep_approx.cli.terminal import amount, say
 from acep_approx.errors import UsageError
+from acep_approx.events.live.kafka_address import is_address, parse_target, settings
+from acep_approx.events.writing.outfile import is_remote
+from acep_approx.masks import masked
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
     from acep_approx.cli.runs.request import RunRequest
+    from acep_approx.spark.sources.topics import Topics
     from acep_approx.spark.streaming.metrics import Progress
 
 EXIT_INTERRUPTED = 130
@@ -33,12 +38,12 @@ WAIT = 1
 
 @dataclass(frozen=True)
 class Places:
-    """Where a stream goes.
+    """Where a stream goes: paths, or addresses that Spark knows.
 
     Parameters
     ----------
     to : Path
-        Folder of the matches.
+        Folder, or topic, of the matches.
     checkpoint : Path
     late : Path or None
         Folder of the events left out.
@@ -59,38 +64,95 @@ class Places:
         Raises
         ------
         UsageError
-            ``ACEP-S074``: there is no folder for the matches or for the state, two are the same, or one lies where the
-            stream is read; ``ACEP-S070``: more than one input.
+            ``ACEP-S074``: there is no place for the matches or for the state, two are the same, or one lies where the
+            stream is read; ``ACEP-S070``: more than one folder.
         """
         options, inputs = request.options, request.inputs
         to, checkpoint = request.output.file, options.stream.checkpoint
         if to is None or checkpoint is None:
             wanted = "-o DIR for the matches" if to is None else "--checkpoint DIR for the state"
             raise UsageError(f"a stream needs a place: {wanted}", code="ACEP-S074", hint=f"add {wanted}")
-        if len(inputs) != 1:
+        if len(inputs) != 1 and not all(map(is_address, inputs)):
             raise UsageError(
-                "a stream is read from one folder", code="ACEP-S070", hint="start a run for each, or use one folder"
+                "a stream is read from one folder, or from topics",
+                code="ACEP-S070",
+                hint="start a run for each, or use one folder",
             )
         places = cls(to, checkpoint, options.source.late, options.rules.changes, options.rules.calls)
-        folders = [folder for folder in vars(places).values() if folder is not None]
-        resolved = [folder.resolve() for folder in folders]
-        source = Path(inputs[0]).resolve()
+        places._check_folders([one for one in inputs if not is_address(one)])
+        return places
+
+    def _check_folders(self, inputs: list[str]) -> None:
+        """Refuse a folder for two things, or one that would be read."""
+        folders = [folder for folder in vars(self).values() if folder is not None]
+        sources = [_resolved(one) for one in inputs]
+        resolved = [_resolved(folder) for folder in folders]
         for number, folder in enumerate(resolved):
-            if folder in (source, *resolved[:number]) or source in folder.parents:
-                raise UsageError(
-                    f"{str(folders[number])!r} is a place for two things",
-                    code="ACEP-S074",
-                    hint="name folders of their own, outside of the one that is read",
-                )
+            if folder in (*sources, *resolved[:number]) or not set(sources).isdisjoint(folder.parents):
+                raise _for_two_things(folders[number])
             if folder.exists() and not folder.is_dir():
                 raise UsageError(
                     f"{str(folders[number])!r} is a file, and a stream writes to folders", code="ACEP-S074"
                 )
-        return places
 
 
-def run_stream(asked: OnSpark, places: Places, options: StreamOptions, metrics_port: int | None) -> None:
-    """Match a folder as a stream, until all is done, or until Ctrl-C.
+def _resolved(place: Path | str) -> Path:
+    """A path without links; an address as it is."""
+    return Path(str(place)) if is_remote(place) else Path(place).resolve()
+
+
+def _for_two_things(place: Path) -> UsageError:
+    return UsageError(
+        f"{str(place)!r} is a place for two things",
+        code="ACEP-S074",
+        hint="name folders of their own, outside of the one that is read",
+    )
+
+
+def open_topics(asked: OnSpark, places: Places, options: StreamOptions, kafka: Sequence[str]) -> Topics:
+    """Ask the broker for the topics of a job, and check that the query can be run on their messages.
+
+    Raises
+    ------
+    AcepError
+        As ``take_up``, and what the query lacks in the columns.
+    """
+    from acep_approx.spark.sources.topics import take_up
+
+    reading = {**asked.reading, "unit": asked.unit, "schema": options.schema, "kafka": kafka}
+    topics = take_up(asked.inputs, str(places.checkpoint), **reading)
+    job = asked.matcher(topics.schema).check(topics.schema, is_stream=True)
+    return topics.select(job.schema.names)
+
+
+def check_target(to: Path, kafka: Sequence[str]) -> None:
+    """Ask the broker for the topic that results go to, if they do; check the address of a table.
+
+    Raises
+    ------
+    AcepError
+        As ``TopicWriter``, or as ``Database.of``.
+    """
+    if is_table(to):
+        from acep_approx.spark.streaming.databases import Database
+
+        Database.of(str(to))
+    if is_topic(to):
+        from acep_approx.events.live.kafka_writer import TopicWriter
+        from acep_approx.spark.setup.java_client import java_settings
+
+        ours, _ = java_settings(settings(kafka))
+        TopicWriter(parse_target(str(to)), ours).close()
+
+
+def run_stream(
+    asked: OnSpark,
+    places: Places,
+    options: StreamOptions,
+    metrics_port: int | None,
+    kafka: Sequence[str] = (),
+) -> None:
+    """Match a folder, or topics, as a stream, until all is done, or until Ctrl-C.
 
     Parameters
     ----------
@@ -99,6 +161,8 @@ def run_stream(asked: OnSpark, places: Places, options: StreamOptions, metrics_p
     options : StreamOptions
     metrics_port : int or None
         Where numbers are served; None: nowhere.
+    kafka : sequence of str
+        Settings of the client of Kafka.
 
     Raises
     ------
@@ -117,14 +181,18 @@ def run_stream(asked: OnSpark, places: Places, options: StreamOptions, metrics_p
     if options.trigger is not None:
         interval(options.trigger)  # refused before Spark starts
     with clear_errors(), ExitStack() as stack:
-        files, folder = asked.check(checkpoint=places.checkpoint), asked.inputs[0]
+        check_target(places.to, kafka)
+        topics = open_topics(asked, places, options, kafka) if is_address(asked.inputs[0]) else None
+        files = asked.check(checkpoint=places.checkpoint) if topics is None else None
         if not asked.quiet:
             say("starting Spark ...")
         spark = asked.session(streaming=True)
-        if files is None:
-            events = read_growing(spark, folder, at_once=options.at_once, **asked.reading)
+        if topics is not None:
+            events = topics.stream(spark)
+        elif files is not None:
+            events = files.grow(spark, asked.inputs[0], options.at_once)
         else:
-            events = files.grow(spark, folder, options.at_once)
+            events = read_growing(spark, asked.inputs[0], at_once=options.at_once, **asked.reading)
         told = Tally()
         told.sinks.append(stack.enter_context(live(told.totals, enabled=not asked.quiet)))
         if metrics_port is not None:
@@ -137,21 +205,22 @@ def run_stream(asked: OnSpark, places: Places, options: StreamOptions, metrics_p
         query = start(
             matcher,
             events,
-            to=places.to,
-            checkpoint=places.checkpoint,
-            late=places.late,
+            to=str(places.to),
+            checkpoint=str(places.checkpoint),
+            late=None if places.late is None else str(places.late),
             changes=places.changes,
             calls=places.calls,
             trigger=options.trigger,
             until_done=options.until_done,
+            kafka=kafka,
             on_progress=told,
         )
         stopped = wait(query)
         told.rest(query)
     if not asked.quiet:
         numbers = told.totals
-        say_read(numbers, matcher.program, clock.perf_counter() - begun)
-        say(f"{amount(numbers.counts['matches'], asked.kind.thing or 'row')} written to {places.to}")
+        say_read(numbers, matcher.program, clock.perf_counter() - begun, of_topics=topics is not None)
+        say(f"{amount(numbers.counts['matches'], asked.kind.thing or 'row')} written to {masked(str(places.to))}")
         if places.late is not None and numbers.counts["late"] + numbers.counts["malformed"]:
             say(f"events that were left out: {places.late}")
         if matcher.spending is not None:

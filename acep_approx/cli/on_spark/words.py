@@ -238,8 +238,8 @@ def _recall(totals: Totals) -> str | None:
 # --- at the end -----------------------------------------------------------------------------------------------------
 
 
-def say_read(numbers: Totals, program: Program, seconds: float) -> None:
-    """Say on stderr what was read, and what it took."""
+def say_read(numbers: Totals, program: Program, seconds: float, *, of_topics: bool = False) -> None:
+    """Say on stderr what was read, and what it took; ``of_topics``: events were messages."""
     counts = numbers.counts
     events = counts["events"]
     say(events_read(events, counts["relevant"] if program.learns_of is not None else None, seconds))
@@ -248,7 +248,10 @@ def say_read(numbers: Totals, program: Program, seconds: float) -> None:
     if counts["without_key"]:
         say(f"{amount(counts['without_key'], 'event')} left out: no value for {program.key_words}")
     if counts["malformed"]:
-        say(f"{amount(counts['malformed'], 'event')} left out without a time that can be used")
+        thing, why = ("message", ": malformed") if of_topics else ("event", " without a time that can be used")
+        say(f"{amount(counts['malformed'], thing)} left out{why}")
+    if numbers.tombstones:
+        say(f"{amount(numbers.tombstones, 'message')} left out: no value (tombstones)")
     if counts["late"]:
         say(f"{amount(counts['late'], 'event')} left out that came late")
     if counts["waiting"]:

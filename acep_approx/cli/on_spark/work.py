@@ -31,6 +31,8 @@ class OnSpark:
     master : str or None
     reading : dict of str to object
         Arguments of ``read_files``.
+    unit : str or None
+        Of times that are numbers.
     quiet : bool
     """
 
@@ -39,6 +41,7 @@ class OnSpark:
     inputs: list[str]
     master: str | None
     reading: dict[str, Any]
+    unit: str | None
     quiet: bool
 
     def check(self, *, checkpoint: Path | None = None) -> EventFiles | None:
@@ -59,10 +62,11 @@ class OnSpark:
         AcepError
             As ``read_files``, ``read_growing``, ``start`` and ``SparkMatcher`` have it.
         """
-        from acep_approx.spark.sources.files import EventFiles, is_elsewhere
+        from acep_approx.events.writing.outfile import is_remote
+        from acep_approx.spark.sources.files import EventFiles
         from acep_approx.spark.streaming.kept_shards import check_shards
 
-        if any(map(is_elsewhere, self.inputs)):
+        if any(map(is_remote, self.inputs)):
             return None
         if checkpoint is None:
             files = EventFiles.of(self.inputs, **self.reading)

@@ -26,7 +26,7 @@ class LiveOptions:
             "--follow",
             help="INPUT is a file that grows, or a folder in which files appear: go on until Ctrl-C. INPUT may also be "
             "kafka://BROKER/TOPIC, and behind it what is asked for: ?group=NAME, &from=beginning or &from=end, "
-            "&partition=0,1.",
+            "&partition=0,1, &headers=NAME.",
         ),
     ] = False
     until_idle: Annotated[
@@ -40,10 +40,6 @@ class LiveOptions:
             help="A setting of the client of Kafka (librdkafka), or @FILE with such lines; can be repeated.",
         ),
     ] = None
-
-    def is_live(self, inputs: list[str] | None) -> bool:
-        """Whether events are read that are still being written."""
-        return self.follow or any(map(is_address, inputs or []))
 
     @property
     def lasting(self) -> dict[str, Any]:

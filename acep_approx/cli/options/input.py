@@ -9,6 +9,8 @@ from typing import Annotated, Any
 
 import typer
 
+from acep_approx.events.writing.outfile import place_of
+
 
 class InputFormat(StrEnum):
     """How events are written in files."""
@@ -229,6 +231,7 @@ class RunInputOptions(InputOptions, IntervalOptions):
         Path | None,
         typer.Option(
             metavar="FILE",
+            parser=place_of,
             help="Write late events to FILE; with --on-late skip, --watermark or --reorder. With --stream, a folder.",
         ),
     ] = None

@@ -13,6 +13,8 @@ import typer
 
 from acep_approx.cli.options.groups import GENERAL
 from acep_approx.errors import UsageError
+from acep_approx.events.live.kafka_address import KafkaAddress, is_address, parse_target
+from acep_approx.events.writing.outfile import JDBC, place_of
 
 if TYPE_CHECKING:
     from acep_approx.matching.outputs.bind import Bind
@@ -103,8 +105,9 @@ class OutputOptions:
         typer.Option(
             "-o",
             metavar="FILE",
+            parser=place_of,
             help="Write to a file, not to stdout; to a folder if compressed. With --queries a folder gets a file for "
-            "each query.",
+            "each query. kafka://BROKER/TOPIC: a message for each row; with --stream jdbc:...?table=NAME, too.",
         ),
     ] = None
     output: Annotated[
@@ -153,6 +156,17 @@ class OutputOptions:
     ] = None
 
     @property
+    def topic(self) -> KafkaAddress | None:
+        """The topic that results go to.
+
+        Raises
+        ------
+        UsageError
+            ``ACEP-U136``: its address is not as it must be.
+        """
+        return parse_target(str(self.file)) if is_topic(self.file) else None
+
+    @property
     def bound(self) -> Bind:
         """What stands for events, as ``Query.match`` takes it."""
         from acep_approx.matching.outputs.bind import Wide
@@ -180,18 +194,29 @@ class OutputOptions:
             ``ACEP-U018``: the name of the file does not say; ``ACEP-U019``: compressed output has no folder.
         """
         if self.output is ResultKind.COMPRESSED:
-            if self.file is None or self.format not in (None, Format.PARQUET):
+            if self.file is None or is_topic(self.file) or self.format not in (None, Format.PARQUET):
                 raise UsageError(
                     "compressed output is two Parquet files in a folder",
                     code="ACEP-U019",
                     hint="name a folder: -o FOLDER",
                 )
             return Format.PARQUET
+        if self.topic is not None:
+            return self._form_of_messages()
         if self.format is not None:
             return self.format
         if self.file is not None:
             return Format.JSONL if is_folder(self.file) else format_of(self.file)
         return Format.TABLE if sys.stdout.isatty() else Format.JSONL
+
+    def _form_of_messages(self) -> Format:
+        if self.format in (None, Format.JSONL):
+            return Format.JSONL
+        raise UsageError(
+            f"messages are written as JSON, not as {self.format.value}",
+            code="ACEP-U014",
+            hint="leave --format out, or name a file",
+        )
 
     def check(self, form: Format, *, is_expanded: bool) -> None:
         """Refuse options that do not go together.
@@ -263,6 +288,22 @@ def format_of(file: Path) -> Format:
     return SUFFIXES[suffix]
 
 
+def is_topic(file: Path | None) -> bool:
+    """Whether ``-o`` names a topic of Kafka.
+
+    Examples
+    --------
+    >>> is_topic(place_of("kafka://broker:9092/found")), is_topic(Path("found"))
+    (True, False)
+    """
+    return file is not None and is_address(str(file))
+
+
+def is_table(file: Path | None) -> bool:
+    """Whether ``-o`` names a table of a database."""
+    return file is not None and str(file).startswith(JDBC)
+
+
 def is_folder(file: Path | None) -> bool:
     """Whether ``-o`` names a folder for several files: it is one, or is not there and has no ending.
 
@@ -271,7 +312,7 @@ def is_folder(file: Path | None) -> bool:
     >>> is_folder(Path("found")), is_folder(Path("found.parquet")), is_folder(Path("/dev/null"))
     (True, False, False)
     """
-    return file is not None and (file.is_dir() or not (file.suffix or file.exists()))
+    return file is not None and not is_topic(file) and (file.is_dir() or not (file.suffix or file.exists()))
 
 
 def check_folder(file: Path | None) -> None:

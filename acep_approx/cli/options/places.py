@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from acep_approx.cli.logs import LEVELS
-from acep_approx.cli.options.output import COMPRESSED_FILES, is_folder
+from acep_approx.cli.options.output import COMPRESSED_FILES, is_folder, is_topic
 from acep_approx.errors import UsageError
 from acep_approx.events.live.growing import is_followed, would_be_followed
-from acep_approx.events.live.kafka_address import is_address
+from acep_approx.events.live.kafka_address import is_address, parse_address, parse_target
 from acep_approx.events.reading.files import ONLY_CSV, files_below, would_be_read
-from acep_approx.events.writing.outfile import check_name, known_as, read_again, written_as
+from acep_approx.events.writing.outfile import check_name, is_remote, known_as, place_of, read_again, written_as
 
 WRITTEN = {
     "file": "results",
@@ -80,6 +80,7 @@ def check_places(given: Mapping[str, Any], also: Mapping[str, Path] = NOTHING) -
     Files are told by what they are, not by their names: links of both kinds lead to the same one. Pipes and devices are
     nobody's place.
     """
+    _check_topic(given)
     outputs = [*_outputs(given), *(Output(what, path, written_as(path), path.parent) for what, path in also.items())]
     streams = list(_streams())
     taken: dict[object, Output] = {}
@@ -109,6 +110,21 @@ def check_places(given: Mapping[str, Any], also: Mapping[str, Path] = NOTHING) -
                 raise read_again(output.folder or output.path, output.what, place)
 
 
+def _check_topic(given: Mapping[str, Any]) -> None:
+    """Refuse to write results to a topic that is read (``ACEP-U013``)."""
+    target = given.get("file")
+    if not is_topic(target):
+        return
+    written = parse_target(str(target))
+    read = [parse_address(one) for one in _listed(given.get("inputs")) if is_address(one)]
+    if any((one.brokers, one.topic) == (written.brokers, written.topic) for one in read):
+        raise UsageError(
+            f"results would go to the topic {written.topic!r}, which is one of the inputs",
+            code="ACEP-U013",
+            hint="name another topic",
+        )
+
+
 # --- what is written ----------------------------------------------------------------------------------------------
 
 
@@ -118,8 +134,10 @@ def _outputs(given: Mapping[str, Any]) -> Iterator[Output]:
             continue  # its folders are checked where a stream is begun
         for value in _listed(given.get(name)):
             if isinstance(value, Path) or (name == "log" and isinstance(value, str) and value.lower() not in LEVELS):
-                path = Path(value)
-                check_name(path, may_be_address=bool(given.get("spark")))  # where workers write
+                path = place_of(str(value))
+                if name == "file" and (is_address(str(path)) or (is_remote(path) and given.get("spark"))):
+                    continue  # it is a topic, or workers write there
+                check_name(path)
                 keys = written_as(path)
                 for beside in BESIDE.get(name, ()):
                     keys |= known_as(Path(f"{path}{beside}"))
@@ -128,8 +146,8 @@ def _outputs(given: Mapping[str, Any]) -> Iterator[Output]:
                 if name == "save" or (name == "output" and given.get("past")):  # a history has tables
                     yield Output(what, path / "table.parquet", set(), path)
     folder = given.get("file")
-    is_compressed = getattr(given.get("output"), "value", "") == "compressed" and folder is not None
-    by_workers = given.get("spark") and not given.get("stream") and is_folder(folder)
+    is_compressed = getattr(given.get("output"), "value", "") == "compressed" and folder and not is_topic(folder)
+    by_workers = given.get("spark") and not given.get("stream") and is_folder(folder) and not is_remote(folder)
     for name in COMPRESSED_FILES if is_compressed else ("part-0.parquet",) if by_workers else ():
         path = given["file"] / name
         yield Output(f"results ({name})", path, written_as(path), given["file"])

@@ -10,6 +10,7 @@ import typer
 
 from acep_approx.cli.options.input import NOT_ON_SPARK, SourceOptions
 from acep_approx.errors import UsageError
+from acep_approx.events.writing.outfile import place_of
 
 
 @dataclass(frozen=True)
@@ -65,17 +66,22 @@ class RunSparkOptions(SparkOptions):
 
 @dataclass(frozen=True)
 class StreamOptions:
-    """A folder whose files grow in number, matched as a stream."""
+    """A folder whose files grow in number, or a topic, matched as a stream."""
 
     panel = "Streams on Spark"
 
     stream: Annotated[
-        bool, typer.Option("--stream", help="Match a folder that gets new files, into the folder of -o, with --spark.")
+        bool,
+        typer.Option(
+            "--stream",
+            help="Match a folder that gets new files, or topics, into the folder or topic of -o, with --spark.",
+        ),
     ] = False
     checkpoint: Annotated[
         Path | None,
         typer.Option(
             metavar="DIR",
+            parser=place_of,
             help="Where the state is kept; after a stop the same command goes on from there. With --follow too.",
         ),
     ] = None
@@ -92,6 +98,14 @@ class StreamOptions:
         ),
     ] = 100_000
     until_done: Annotated[bool, typer.Option("--until-done", help="Stop when all that is there is done.")] = False
+    schema: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="A file of events whose columns and types the messages of a topic have; by default those of the "
+            "messages that are there.",
+        ),
+    ] = None
 
 
 def refuse_how_written(source: SourceOptions) -> None:

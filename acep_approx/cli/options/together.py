@@ -221,11 +221,6 @@ REFUSED: dict[str, Refusals] = {
     "file that grows": Refusals(
         "ACEP-U138", NOT_WITH, {"spark": "leave --follow out: --stream matches a folder that gets new files"}
     ),
-    "topic": Refusals(
-        "ACEP-U138",
-        NOT_WITH,
-        {"spark": "leave --spark out; a job in Python reads a topic by spark.readStream.format('kafka')"},
-    ),
     "no topic": Refusals(
         "ACEP-U139",
         "{option} is of use with a topic of Kafka only",
@@ -253,7 +248,7 @@ REFUSED: dict[str, Refusals] = {
     "here": Refusals(
         "ACEP-S071",
         OF_USE_WITH,
-        _each("add --spark, or leave it out", "shards", "stream", "trigger", "at_once", "until_done"),
+        _each("add --spark, or leave it out", "shards", "stream", "trigger", "at_once", "until_done", "schema"),
     ),
     "batch on Spark": Refusals(
         "ACEP-S071",
@@ -261,7 +256,7 @@ REFUSED: dict[str, Refusals] = {
         _each(
             "add --stream, or leave it out",
             *("watermark", "checkpoint", "trigger", "at_once", "until_done", "metrics_port", "late", "learn"),
-            *("reorder", "emit", "changelog"),
+            *("reorder", "emit", "changelog", "schema"),
         ),
     ),
     "Spark": Refusals(
@@ -288,8 +283,17 @@ REFUSED: dict[str, Refusals] = {
         NOT_WITH,
         {
             "limit": "a stream is written as it comes",
-            "format": "a stream is written as Parquet",
+            "format": "a stream is written as Parquet, and to a topic as JSON",
         },
+    ),
+    "no stream on Spark": Refusals(
+        "ACEP-S071",
+        "{option} takes {mine} as a stream only",
+        {"spark": "add --stream; with --until-done it ends when all that is there is done"},
+    ),
+    "topic on Spark": Refusals("ACEP-S072", NOT_WITH, {"follow": "leave it out: --stream follows topics"}),
+    "folder on Spark": Refusals(
+        "ACEP-S072", "{option} is of use with a topic of Kafka only", {"schema": "leave it out: files have columns"}
     ),
     "trigger": Refusals("ACEP-S072", "{mine} does not go with {option}", {"until_done": ONE_OF_THEM}),
     # --- budgets and pages ----------------------------------------------------------------------------------------

@@ -85,7 +85,8 @@ def checkpointing_of(request: RunRequest) -> dict[str, Any]:
 def asked_of(request: RunRequest) -> dict[str, Any]:
     """What must be the same for a run to go on: where its results go, and in which form."""
     output = request.output
-    where = None if output.file is None else str(output.file)
+    topic = output.topic  # wherever its brokers are
+    where = f"topic {topic.topic}" if topic is not None else None if output.file is None else str(output.file)
     return {"-o": where, "--format": output.form().value, "--output": output.output.value}
 
 

@@ -87,6 +87,11 @@ class QueryRun(ProgramRun):
         self.form, self.page = program.form, program.page
 
     @property
+    def keys(self) -> tuple[str, ...]:
+        """The attributes by which the query tells events apart."""
+        return tuple(one.name for one in self.query.syntax.equivalences)
+
+    @property
     def names_columns(self) -> bool:
         """Whether rows show of events what the query names, as nobody has said otherwise."""
         from acep_approx.matching.outputs.bind import Wide, bound_names

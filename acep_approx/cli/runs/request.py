@@ -18,7 +18,15 @@ from acep_approx.cli.options.matching import (
     LearningOptions,
     ReportOptions,
 )
-from acep_approx.cli.options.output import Format, OutputOptions, PageOptions, ResultKind, check_folder, format_of
+from acep_approx.cli.options.output import (
+    Format,
+    OutputOptions,
+    PageOptions,
+    ResultKind,
+    check_folder,
+    format_of,
+    is_topic,
+)
 from acep_approx.cli.options.programs import QueriesOptions, RuleOptions, needed
 from acep_approx.cli.options.spark import RunSparkOptions, StreamOptions
 from acep_approx.cli.options.together import NOT_WITH, asked_for, check_queries, refuse
@@ -112,14 +120,20 @@ class RunRequest:
             made._check_live()
         else:
             other = {"checkpoint": options.spark.spark, "checkpoint_every": made.is_of_rules}  # have a use there, too
+            other["kafka_option"] = made.is_of_topic or is_topic(options.output.file)
             asked = {name: option for name, option in made.asked.items() if not other.get(name)}
             refuse(asked, {"whole input": "live input"})
         return made
 
     @property
+    def is_of_topic(self) -> bool:
+        """Whether a topic of Kafka is read."""
+        return any(map(is_address, self.inputs))
+
+    @property
     def is_live(self) -> bool:
-        """Whether events are still being written."""
-        return self.options.live.is_live(self.inputs)
+        """Whether a run here reads events that are still being written."""
+        return self.options.live.follow or (self.is_of_topic and not self.options.spark.spark)
 
     @cached_property
     def is_of_rules(self) -> bool:
@@ -176,15 +190,14 @@ class RunRequest:
 
     def _check_live(self) -> None:
         mine = "--follow" if self.options.live.follow else "kafka://"
-        of_topic = any(map(is_address, self.inputs))
-        refuse(self.asked, {"live input": mine, "topic" if of_topic else "file that grows": mine})
+        refuse(self.asked, {"live input": mine} | ({} if self.is_of_topic else {"file that grows": mine}))
         if len(self.inputs) > 1:
             raise UsageError(
                 f"{len(self.inputs)} inputs cannot be followed at once",
                 code="ACEP-U140",
                 hint="name one file, one topic, or a folder, whose files follow one another",
             )
-        if not of_topic:
+        if not self.is_of_topic:
             refuse(self.asked, {"no topic": ""})
         refuse(self.asked, {"compressed": mine})
         if (form := self._form()) is not None and form in WHOLE:
@@ -203,6 +216,8 @@ class RunRequest:
     def _form(self) -> Format | None:
         """The format of the results, where it is said, or the name of the output says it: rules write to a folder."""
         output = self.options.output
+        if is_topic(output.file):
+            return output.form()
         if output.format is not None or output.file is None or not output.file.suffix or output.file.is_dir():
             return output.format
         return format_of(output.file)

@@ -79,6 +79,8 @@ class RulesRun(ProgramRun):
     def _form(self) -> Format:
         """How rows are written: as said; else JSON lines to files that grow and to stdout, Parquet to others."""
         output, options = self.output, self.options.rules
+        if output.topic is not None:
+            raise not_with_rules(f"-o {output.file}", "rules write a file for each: name a folder, -o FOLDER")
         grows = options.store is not None or self.request.is_live
         if output.file is None and output.format is Format.CSV and options.changes is None:
             raise not_with_rules("--format csv on stdout", "rules have different columns: name a folder, -o FOLDER")

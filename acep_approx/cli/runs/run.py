@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from acep_approx.api.live_run import LiveRun
     from acep_approx.cli.write import Results
+    from acep_approx.events.live.kafka_writer import TopicWriter
     from acep_approx.events.source import Source
     from acep_approx.results.explorer.many_queries import GatheredMatches
 
@@ -64,6 +65,8 @@ class ProgramRun(ABC):
         What ends with the run.
     gathered : GatheredMatches or None
         The matches of several queries or rules, for a page, however few rows are put out.
+    messages : TopicWriter or None
+        What sends results to a topic.
     """
 
     label = "matching"
@@ -75,6 +78,7 @@ class ProgramRun(ABC):
     live_run: LiveRun | None = None
     is_changelog = False
     gathered: GatheredMatches | None = None
+    messages: TopicWriter | None = None
 
     def __init__(self, request: RunRequest) -> None:
         self.request, self.options, self.output = request, request.options, request.output
@@ -111,6 +115,20 @@ class ProgramRun(ABC):
 
     def end(self) -> None:  # noqa: B027  (most kinds just end)
         """End with the exit code that is due."""
+
+    def connect(self) -> None:
+        """Find the topic that results go to, if they do, before anything is read."""
+        if (topic := self.output.topic) is not None:
+            from acep_approx.events.live.kafka_address import settings
+            from acep_approx.events.live.kafka_writer import TopicWriter
+
+            given = settings(self.options.live.kafka_option or ())
+            self.messages = self.lasting.enter_context(TopicWriter(topic, given, self.keys))
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """Columns of results whose values are the keys of messages."""
+        return ()
 
     @property
     def names_columns(self) -> bool:
@@ -170,9 +188,13 @@ class ProgramRun(ABC):
                 deque(tables, maxlen=0)
 
     def write(self, opens: Callable[[Path], Any] | None) -> None:
-        """Write the results to their file, or to stdout; ``opens`` opens one that is read while it grows."""
+        """Write the results to their file or topic, or to stdout; ``opens`` opens a file that is read as it grows."""
         from acep_approx.cli.write import write
 
+        if self.messages is not None:  # all of a table are there before the run goes on, and so before a checkpoint
+            for table in self.results:
+                self.messages.write(table)
+            return
         write(self.results, self.form, self.output.file, opens=opens)
 
     def _opens(self) -> Callable[[Path], Any] | None:
@@ -215,6 +237,7 @@ def run(started: ProgramRun) -> None:
     begun, request = clock.perf_counter(), started.request
     hide_pandas()
     with said(LOGS), started.lasting:
+        started.connect()
         started.open()
         with started.progress() as started.bar:
             started.bar.total = started.source.rows

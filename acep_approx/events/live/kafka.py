@@ -277,7 +277,7 @@ class Topic:
         self._reason = ""
         self._settings = settings
         self._outages = Outages(address.brokers)
-        self._kafka = _library()
+        self._kafka = client_library()
         self._consumer = self._connected()
         self._watch: TopicWatch | None = None
         self._heard = time.monotonic()
@@ -383,7 +383,7 @@ class Topic:
             "error_cb": self._on_error,
         }
         try:
-            return self._kafka.Consumer({**ours, **_connection(self.address, self._settings)})
+            return self._kafka.Consumer({**ours, **connection(self.address, self._settings)})
         except self._kafka.KafkaException as error:
             raise UsageError(
                 f"the client of Kafka refuses its settings: {self._said(error.args[0])}",
@@ -414,12 +414,7 @@ class Topic:
             for _ in range(HEARD):  # what the client has to say comes only when it is asked
                 self._consumer.poll(0)
             why = self._reason or self._said(error.args[0])
-            raise DataError(
-                f"no broker of {self.address.brokers} answers: {why}",
-                code="ACEP-D058",
-                hint="check the address, and what the broker asks for: --kafka-option security.protocol=...",
-                passes=self._passes(error.args[0]),
-            ) from error
+            raise no_broker(self.address, why, passes=self._passes(error.args[0])) from error
         found = cluster.topics[topic]
         if found.error is not None or not found.partitions:
             raise self._unreadable(found.error)
@@ -431,7 +426,7 @@ class Topic:
                 hint="name others: ?partition=0,1",
             )
         if cluster.controller_id in cluster.brokers:  # who describes topics
-            self._watch = TopicWatch(topic, _connection(self.address, self._settings))
+            self._watch = TopicWatch(topic, connection(self.address, self._settings))
         return list(self.address.partitions) or sorted(found.partitions)
 
     def _check_order(self, partitions: Sequence[int], read: Iterable[int]) -> None:
@@ -498,13 +493,7 @@ class Topic:
         self._gone_since = None
         if self.id is not None and found.id is not None and found.id != self.id:
             self._is_lost = True
-            raise DataError(
-                f"the topic {self.address.topic!r} is another one than it was: it was deleted and created again, or is "
-                "on other brokers; offsets of the one mean nothing in the other",
-                code="ACEP-D171",
-                hint="begin with another folder for checkpoints, or another group, to read the new topic from its "
-                "beginning; messages that were deleted unread are lost",
-            )
+            raise other_topic(self.address.topic)
         self.id = found.id or self.id
         if self.offsets and not self.address.partitions:
             self._add([number for number in found.partitions if number not in self.offsets])
@@ -573,12 +562,7 @@ class Topic:
 
     def _unreadable(self, error: Any) -> DataError:
         why = "it has no partitions" if error is None else self._said(error)
-        return DataError(
-            f"the topic {self.address.topic!r} cannot be read: {why}",
-            code="ACEP-D058",
-            hint="check its name, the broker, and whether you may read it",
-            passes=error is not None and self._passes(error),
-        )
+        return unreadable(self.address.topic, why, passes=error is not None and self._passes(error))
 
     def _gone(self, number: int | None, why: str, offset: int) -> DataError:
         return DataError(
@@ -588,7 +572,39 @@ class Topic:
         )
 
 
-def _connection(address: KafkaAddress, settings: dict[str, str]) -> dict[str, str]:
+def no_broker(address: KafkaAddress, why: str, *, passes: bool) -> DataError:
+    """Return the error that no broker answers (``ACEP-D058``)."""
+    return DataError(
+        f"no broker of {address.brokers} answers: {why}",
+        code="ACEP-D058",
+        hint="check the address, and what the broker asks for: --kafka-option security.protocol=...",
+        passes=passes,
+    )
+
+
+def unreadable(topic: str, why: str, done: str = "read", *, passes: bool) -> DataError:
+    """Return the error that a topic cannot be read, or what else is ``done`` (``ACEP-D058``)."""
+    return DataError(
+        f"the topic {topic!r} cannot be {done}: {why}",
+        code="ACEP-D058",
+        hint="check its name, the broker, and your rights",
+        passes=passes,
+    )
+
+
+def other_topic(name: str) -> DataError:
+    """Return the error that a topic is not the one that was read before (``ACEP-D171``)."""
+    return DataError(
+        f"the topic {name!r} is another one than it was: it was deleted and created again, or is on other brokers; "
+        "offsets of the one mean nothing in the other",
+        code="ACEP-D171",
+        hint="begin with another folder for checkpoints, or another group, to read the new topic from its beginning; "
+        "messages that were deleted unread are lost",
+    )
+
+
+def connection(address: KafkaAddress, settings: dict[str, str]) -> dict[str, str]:
+    """Return the settings of any client: ours, and before them those that were given."""
     ours = {
         "bootstrap.servers": address.brokers,
         "client.id": "acep",
@@ -599,7 +615,14 @@ def _connection(address: KafkaAddress, settings: dict[str, str]) -> dict[str, st
     return {**ours, **settings}
 
 
-def _library() -> Any:
+def client_library() -> Any:
+    """Return the package of the client.
+
+    Raises
+    ------
+    UsageError
+        ``ACEP-U135``: it is not installed.
+    """
     try:
         import confluent_kafka
     except ImportError as error:

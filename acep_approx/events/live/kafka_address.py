@@ -41,11 +41,13 @@ class KafkaAddress:
         ``beginning`` or ``end``: where to begin, where no offset is known.
     partitions : tuple of int
         Which are read; empty: all.
+    headers : tuple of str
+        Names of headers of messages that become columns.
 
     Examples
     --------
     >>> parse_address("kafka://one:9092,two:9092/orders?group=acep&from=end&partition=0,2")
-    KafkaAddress(brokers='one:9092,two:9092', topic='orders', group='acep', start='end', partitions=(0, 2))
+    KafkaAddress(brokers='one:9092,two:9092', topic='orders', group='acep', start='end', partitions=(0, 2), headers=())
     """
 
     brokers: str
@@ -53,6 +55,7 @@ class KafkaAddress:
     group: str | None = None
     start: str = "beginning"
     partitions: tuple[int, ...] = ()
+    headers: tuple[str, ...] = ()
 
 
 def is_address(text: object) -> bool:
@@ -80,7 +83,7 @@ def parse_address(text: str) -> KafkaAddress:
         raise _wrong(text, "it holds a user" if is_login else "it names no broker, or no topic, or more than that")
     given = parse_qsl(parts.query, keep_blank_values=True)
     said = dict(given)
-    unknown = sorted(said.keys() - {"group", "from", "partition"})
+    unknown = sorted(said.keys() - {"group", "from", "partition", "headers"})
     if unknown or len(said) < len(given) or not all(said.values()):
         raise _wrong(text, f"{unknown[0]!r} says nothing here" if unknown else "a setting is empty, or given twice")
     start = said.get("from", "beginning")
@@ -90,15 +93,36 @@ def parse_address(text: str) -> KafkaAddress:
     partitions = numbers.split(",") if numbers else []
     if not all(one.isascii() and one.isdigit() for one in partitions) or len(set(partitions)) < len(partitions):
         raise _wrong(text, f"partition={numbers} is no list of different numbers")
-    return KafkaAddress(parts.netloc, topic, said.get("group"), start, tuple(sorted(map(int, partitions))))
+    headers = tuple(filter(None, said.get("headers", "").split(",")))
+    if len(set(headers)) < len(headers):
+        raise _wrong(text, f"headers={said['headers']} names one twice")
+    return KafkaAddress(parts.netloc, topic, said.get("group"), start, tuple(sorted(map(int, partitions))), headers)
+
+
+def parse_target(text: str) -> KafkaAddress:
+    """Return the topic of an address to which messages are written.
+
+    Raises
+    ------
+    UsageError
+        ``ACEP-U136``: it is not as it must be, or says how the topic is read.
+
+    Examples
+    --------
+    >>> parse_target("kafka://broker:9092/found").topic
+    'found'
+    """
+    if "?" in text:
+        raise _wrong(text, "what stands behind ? is about reading, and this topic is written")
+    return parse_address(text)
 
 
 def _wrong(text: str, why: str) -> UsageError:
     return UsageError(
         f"{masked_word(text)!r} is no topic of Kafka: {why}",
         code="ACEP-U136",
-        hint="write kafka://BROKER:9092/TOPIC, and if you like ?group=NAME&from=beginning|end&partition=0,1; who reads "
-        "it is said by --kafka-option @client.properties",
+        hint="write kafka://BROKER:9092/TOPIC, and if you like ?group=NAME&from=beginning|end&partition=0,1"
+        "&headers=NAME; who reads it is said by --kafka-option @client.properties",
     )
 
 

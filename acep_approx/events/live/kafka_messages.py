@@ -31,6 +31,8 @@ COLUMNS = pa.schema(
     ]
 )
 """What the broker knows of a message."""
+HEADER = "kafka_header_"
+"""How the columns of headers begin."""
 ID = re.compile(r"[A-Za-z0-9+/]{22}")
 """The id of a topic: 128 bits as text."""
 AS_JSON = (
@@ -97,6 +99,7 @@ class KafkaMessages(LiveText):
         name = topic.address.topic
         super().__init__(name, JsonFormat(name, layout, is_one_each=True), reading)
         self._topic = topic
+        self._beside = columns_of(topic.address.headers)
         self._next = 1
         self._held: dict[int, _Piece] = {}
         self._news = PartitionNews()
@@ -143,9 +146,23 @@ class KafkaMessages(LiveText):
         offsets = {message.partition(): (message.offset() or 0) + 1 for message in messages}
         ends, self._topic.ends = self._topic.ends, {}
         offsets |= {number: max(offsets.get(number, 0), end) for number, end in ends.items()}
-        lines = [_line(row, message.value()) for row, message in enumerate(messages, first)]
-        self._held[first] = _Piece(messages, _columns(messages), offsets, set(ends))  # type: ignore[arg-type]
+        lines = [as_line(row, message.value()) for row, message in enumerate(messages, first)]
+        self._held[first] = _Piece(messages, self._columns(messages), offsets, set(ends))  # type: ignore[arg-type]
         return Block(first, b"".join(lines))
+
+    def _columns(self, messages: list[Message]) -> pa.RecordBatch:
+        times = [message.timestamp() for message in messages]
+        stamps = pa.array([time if kind else None for kind, time in times], pa.int64())
+        arrays = [
+            pa.array([as_text(message.key()) for message in messages], pa.string()),
+            stamps.cast(COLUMNS.field(BROKER_TIME).type),
+            pa.array([message.partition() for message in messages], pa.int64()),
+            pa.array([message.offset() for message in messages], pa.int64()),
+        ]
+        headers = self._topic.address.headers
+        found = [dict(message.headers() or ()) for message in messages] if headers else []
+        arrays += [pa.array([as_text(one.get(name)) for one in found], pa.string()) for name in headers]
+        return pa.RecordBatch.from_arrays(arrays, schema=self._beside)
 
     def _taken(self, piece: Block) -> None:
         held = self._held.pop(piece.line)
@@ -187,14 +204,7 @@ class KafkaMessages(LiveText):
         raise AssertionError("all of them are held")
 
     def _shown(self, text: pa.Schema) -> pa.Schema:
-        for name in COLUMNS.names:
-            if name in text.names:
-                raise DataError(
-                    f"the messages of {self._name} have a field {name!r}, which is also what Kafka knows of them",
-                    code="ACEP-D059",
-                    hint="give the field another name",
-                )
-        return pa.schema([*(field for field in text if field.name != ROW), *COLUMNS])
+        return with_columns(text, self._beside, self._name)
 
     def _text_columns(self, columns: Sequence[str], text: pa.Schema) -> list[str]:
         return [*(name for name in columns if name in text.names), ROW]
@@ -205,15 +215,49 @@ class KafkaMessages(LiveText):
         places = pc.subtract(batch.column(ROW), piece.line)
         known = self._held[piece.line].columns
         arrays = [
-            known.column(name).take(places) if name in COLUMNS.names else batch.column(name) for name in columns
+            known.column(name).take(places) if name in self._beside.names else batch.column(name) for name in columns
         ]
         return pa.RecordBatch.from_arrays(arrays, names=list(columns))
 
 
-def _line(row: int, value: bytes | None) -> bytes:
-    """A message as a line, with its number as one more field; what is no object stays what it is.
+def columns_of(headers: Sequence[str]) -> pa.Schema:
+    """Return the columns that messages have beside the fields of their objects.
+
+    Examples
+    --------
+    >>> columns_of(["trace"]).names
+    ['kafka_key', 'kafka_time', 'kafka_partition', 'kafka_offset', 'kafka_header_trace']
+    """
+    return pa.schema([*COLUMNS, *((f"{HEADER}{name}", pa.string()) for name in headers)])
+
+
+def with_columns(text: pa.Schema, beside: pa.Schema, topic: str) -> pa.Schema:
+    """Return the fields of objects and the columns beside them as one schema.
+
+    Raises
+    ------
+    DataError
+        ``ACEP-D059``: a field is called as one of these columns.
+    """
+    for name in beside.names:
+        if name in text.names:
+            raise DataError(
+                f"the messages of {topic} have a field {name!r}, which is also what Kafka knows of them",
+                code="ACEP-D059",
+                hint="give the field another name",
+            )
+    return pa.schema([*(field for field in text if field.name != ROW), *beside])
+
+
+def as_line(row: int, value: bytes | None) -> bytes:
+    r"""Return a message as a line, with its number as one more field; a value that is no object stays as it is.
 
     A tombstone is a blank line, which is no event.
+
+    Examples
+    --------
+    >>> as_line(3, b'{"ts": 1}'), as_line(4, b"hello"), as_line(5, None)
+    (b'{" acep row": 3, "ts": 1}\n', b'hello\n', b'\n')
     """
     if value is None:
         return b"\n"
@@ -229,17 +273,9 @@ def _line(row: int, value: bytes | None) -> bytes:
     return b'{"%s": %d%s%s\n' % (ROW.encode(), row, b"" if rest.startswith(b"}") else b", ", rest)
 
 
-def _columns(messages: list[Message]) -> pa.RecordBatch:
-    given = [message.key() for message in messages]
-    keys = [key.decode(errors="backslashreplace") if isinstance(key, bytes) else key for key in given]
-    times = [message.timestamp() for message in messages]
-    arrays = [
-        pa.array(keys, pa.string()),
-        pa.array([time if kind else None for kind, time in times], pa.int64()).cast(COLUMNS.field("kafka_time").type),
-        pa.array([message.partition() for message in messages], pa.int64()),
-        pa.array([message.offset() for message in messages], pa.int64()),
-    ]
-    return pa.RecordBatch.from_arrays(arrays, schema=COLUMNS)
+def as_text(given: bytes | str | None) -> str | None:
+    r"""Return the text of a key or a header; bytes that are no text are written as ``\xff``."""
+    return given.decode(errors="backslashreplace") if isinstance(given, bytes) else given
 
 
 def place_in(resumed: Resumed | None, topic: str) -> TopicPlace | None:

@@ -217,7 +217,7 @@ def follow(
                 hint="leave --store out: the tables are then in memory, and each run begins anew; or let a consumer "
                 "write the messages to a file, one on a line, and run the rules over that: --follow --store FILE",
             )
-        _check_messages(format, written)
+        check_messages(format, written)
         given, address = settings(kafka), parse_address(str(place))
         topic = Topic(address, given, place_in(reading.resumed, address.topic), is_in_order=is_in_order)
         reader: LiveText = KafkaMessages(topic, written, reading)
@@ -231,7 +231,7 @@ def follow(
     return LiveSource(reader, malformed, left_out, skipped, Times(time, written.time_format), order)
 
 
-def _check_messages(format_: str | None, layout: Layout) -> None:
+def check_messages(format_: str | None, layout: Layout) -> None:
     """Refuse what is said of files and not of messages (``ACEP-U121``)."""
     options = {"delimiter": "--delimiter", "columns": "--columns", "decimal": "--decimal"}
     options |= {"line_format": "--line-format", "encoding": "--encoding"}

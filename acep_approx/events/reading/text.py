@@ -227,13 +227,21 @@ class TextRows:
         The columns, and their types so far.
     report : callable
         Told of rows that cannot be read: the row, its line, and why.
+    has_fixed_types : bool, default False
+        Whether a row is reported, too, whose values ask for wider types.
     """
 
     def __init__(
-        self, format: TextFormat, wanted: pa.Schema, report: Report  # noqa: A002
+        self,
+        format: TextFormat,  # noqa: A002
+        wanted: pa.Schema,
+        report: Report,
+        *,
+        has_fixed_types: bool = False,
     ) -> None:
         self._format = format
         self._wanted = wanted
+        self._has_fixed_types = has_fixed_types
         self._told = report
         self._as_written = pa.schema([])
         self._block = Block(1, b"")  # the rows of the batch given last, and those that were left out
@@ -313,6 +321,8 @@ class TextRows:
         return [batch] if batch.num_rows else []
 
     def _widen(self, data: bytes) -> bool:
+        if self._has_fixed_types:
+            return False
         try:
             found = self._format.infer(data)
         except pa.ArrowInvalid:

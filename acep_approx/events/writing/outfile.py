@@ -30,10 +30,47 @@ SUFFIX = ".part"
 LOG = logging.getLogger("acep_approx.outfile")
 
 
-ADDRESS = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/")
+ADDRESS = re.compile(r"(jdbc:\w+(?=:)|[A-Za-z][A-Za-z0-9+.-]+(?=:/)):")
 """How an address begins, which ``Path`` has made one slash of two in."""
+JDBC = "jdbc:"
+"""How the address of a table of a database begins."""
 STREAMS = ("/dev/stdout", "/dev/stderr", "/dev/fd/", "/proc/self/fd/")
 """Names of what is open already."""
+
+
+class Address(type(Path())):  # type: ignore[misc]
+    """An address in the place of a file, as it was written: ``Path`` makes one slash of two, or of three.
+
+    Examples
+    --------
+    >>> str(place_of("hdfs:///found")), str(place_of("found//x"))
+    ('hdfs:///found', 'found/x')
+    """
+
+    written: str | None = None
+
+    def __str__(self) -> str:
+        return self.written or super().__str__()
+
+
+def place_of(text: str) -> Path:
+    """Return a path, or an address that keeps its text."""
+    if not is_remote(text):
+        return Path(text)
+    address = Address(text)
+    address.written = text
+    return address
+
+
+def is_remote(place: object) -> bool:
+    """Return whether a place is an address, such as ``s3a://bucket/folder``.
+
+    Examples
+    --------
+    >>> is_remote("s3a://bucket/folder"), is_remote("kafka://broker/topic"), is_remote("C:/folder"), is_remote("a/b")
+    (True, True, False, False)
+    """
+    return ADDRESS.match(str(place)) is not None
 
 
 def check_name(path: Path, *, may_be_address: bool = False) -> None:
@@ -52,7 +89,7 @@ def check_name(path: Path, *, may_be_address: bool = False) -> None:
 def _an_address(path: Path, found: re.Match[str]) -> UsageError:
     scheme, rest = found[1].lower(), str(path)[found.end() :].lstrip("/")
     if scheme == "kafka":
-        hint = "let another program send what acep prints: acep run ... --format jsonl | kcat -P -b BROKER -t TOPIC"
+        hint = "name a file; to topics go results alone: acep run ... -o kafka://BROKER:9092/TOPIC"
     elif scheme == "file":
         hint = f"name the file itself: /{rest}"
     else:

@@ -18,7 +18,7 @@ from acep_approx.planning.durations import Duration
 from acep_approx.spark.plan.columns import arrow_schema, carried_roles
 from acep_approx.spark.plan.delays import check_watermark, delay
 from acep_approx.spark.plan.flow import Flow, no_watermark
-from acep_approx.spark.worker.job import Job, Part
+from acep_approx.spark.worker.job import MESSAGE, PLACE, REASON, Job, Part
 from acep_approx.spark.worker.program import Turn
 from acep_approx.spark.worker.spending import Spending
 
@@ -134,8 +134,11 @@ class SparkMatcher:
         program = self.program.decided(self.id, self.bind, schema, roles)
         needed = program.needs(schema, roles)
         carried = list(dict.fromkeys([*needed.columns, roles.time, *filter(None, (self.id,))]))
+        rejected = [name for name in (*PLACE, MESSAGE, REASON) if REASON in schema.names and name in schema.names]
+        carried += [name for name in rejected if name not in carried]
         # events are in the order of the time, which may be finer than ticks, the id, and what else can be put in order
-        plain = [name for name in carried if not pa.types.is_nested(schema.field(name).type)]
+        unordered = {name for name in carried if pa.types.is_nested(schema.field(name).type)} | {MESSAGE, REASON}
+        plain = [name for name in carried if name not in unordered]
         parts = _parts(program, schema, roles, shards)
         is_one_task = len(parts) == 1 and not parts[0].keys
         job = Job(

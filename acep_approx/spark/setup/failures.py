@@ -13,6 +13,7 @@ from acep_approx.errors import TEMPORARY, AcepError, DataError, QueryError, Usag
 
 _OURS = re.compile(r"(?:\b(?P<kind>\w+Error): )?(?P<code>ACEP-[A-Z]\d{3}): (?P<first>.*)(?P<rest>(?:\n  .*)*)")
 _HINT = "  hint: "
+_OF_JAVA = re.compile(r"Py4JJavaError: An error occurred while calling [\w.]+\n: ([\w.$]+: .*)")
 _KINDS: dict[str | None, type[AcepError]] = {
     **{kind.__name__: kind for kind in (AcepError, UsageError, QueryError, DataError)},
     "U": UsageError,
@@ -28,6 +29,7 @@ _MOST_LINES = 3
 PASSING = (
     *("ConnectException", "Failed to connect", "Connection reset", "NoRouteToHostException", "SocketTimeoutException"),
     *("UnknownHostException", "Py4JNetworkError", "Answer from Java side is empty", "masters are unresponsive"),
+    *("org.apache.kafka.common.errors.TimeoutException", "org.apache.kafka.common.errors.DisconnectException"),
     *("stopped SparkContext", "ExecutorLostFailure", "Master removed our application"),
     *("Unable to execute HTTP request", "SafeModeException", "StandbyException"),  # of S3, and of HDFS that is starting
     *(os.strerror(getattr(errno, name)) for name in TEMPORARY if hasattr(errno, name)),
@@ -35,6 +37,11 @@ PASSING = (
 """Words of Spark, or of a system below it, for what may pass: no connection, lost executors, a full disk, a store that
 does not answer."""
 _NOISE = ("at ", "JVM stacktrace", "Driver stacktrace", "An error occurred while calling ")
+
+_LOST = re.compile(
+    r"Some data may have been lost because they are not available in Kafka.*?(?:partition (\S+)|$)", re.DOTALL
+)
+"""Words of Spark's reader of Kafka, and later those of its client."""
 
 
 def explained(error: BaseException) -> AcepError | None:
@@ -49,7 +56,8 @@ def explained(error: BaseException) -> AcepError | None:
     -------
     AcepError or None
         With code, message, hint and exit code of the error that the worker raised; ``ACEP-D013`` or ``ACEP-D016`` if
-        Spark could not read a file; ``ACEP-S034`` if the worker has not found a module; None if it was something else.
+        Spark could not read a file; ``ACEP-D057`` if messages are gone that were not read yet; ``ACEP-S034`` if the
+        worker has not found a module; None if it was something else.
 
     Examples
     --------
@@ -77,6 +85,13 @@ def explained(error: BaseException) -> AcepError | None:
             code="ACEP-S034",
             hint="install it on every executor; this package itself can be sent: `acep package -o acep.zip`, then "
             "--py-files acep.zip",
+        )
+    if found := _LOST.search(text):
+        where = f" of {found[1]}" if found[1] else ""
+        return DataError(
+            f"messages{where} that were not read yet are not there any more",
+            code="ACEP-D057",
+            hint="they were deleted before they were read: begin with another checkpoint",
         )
     return None
 
@@ -117,7 +132,8 @@ def clear_errors() -> Iterator[None]:
 
 
 def _failed(error: Exception) -> AcepError:
-    lines = [line.strip() for line in str(error).splitlines()]
+    of_java = _OF_JAVA.search(str(error))  # below what Python says of a sink that failed
+    lines = [of_java[1]] if of_java else [line.strip() for line in str(error).splitlines()]
     said = [line.removeprefix(": ") for line in lines if line and not line.startswith(_NOISE)][:_MOST_LINES]
     passes = any(words in f"{type(error).__name__}: {error}" for words in PASSING)
     hint = "this may pass: start the same again, or see whether the cluster and its stores answer" if passes else None

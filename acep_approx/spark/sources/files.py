@@ -19,6 +19,7 @@ from acep_approx.events.roles import infer_roles
 from acep_approx.events.source import Source, open_source
 from acep_approx.events.time import shown_times
 from acep_approx.events.usable_times import usable_times
+from acep_approx.events.writing.outfile import is_remote
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -32,17 +33,6 @@ SAMPLED = 8 << 20
 """Bytes of a text file that is read to learn how long events are; where all are larger, only the first events are."""
 UNKNOWN = 64 << 20
 """Bytes per micro-batch where there is no event yet."""
-
-
-def is_elsewhere(path: str | Path) -> bool:
-    """Return whether a path is an address, of files that only Spark can open.
-
-    Examples
-    --------
-    >>> is_elsewhere("s3a://bucket/events"), is_elsewhere("events.parquet")
-    (True, False)
-    """
-    return "://" in str(path)
 
 
 @dataclass(frozen=True)
@@ -92,10 +82,11 @@ class EventFiles:
             check_layout("parquet", str(files[0].path), Layout(**typed))
         reading = {"format": format, "on_malformed": on_malformed} | typed
         source = open_source([file.path for file in files], **reading)
-        schema, is_plain = _as_spark_has_it(source.schema), kinds == {"parquet"} and not needs_our_reader(files)
-        return cls(
-            files, reading, schema if is_plain else _with_times(schema, typed.get("time")), source.rows, is_plain
-        )
+        if not len(source.schema):
+            raise DataError("there are no events in the files", code="ACEP-S022", hint="name files with events")
+        is_plain = kinds == {"parquet"} and not needs_our_reader(files)
+        schema = _as_spark_has_it(source.schema) if is_plain else planned_schema(source.schema, typed.get("time"))
+        return cls(files, reading, schema, source.rows, is_plain)
 
     @classmethod
     def in_folder(cls, folder: str | Path, format: str | None = None, **typed: Any) -> Self:  # noqa: A002
@@ -164,7 +155,8 @@ def read_files(
     ----------
     spark : SparkSession
     paths : sequence of str or Path
-        Files and folders, which all workers must see under these names.
+        Files and folders, which all workers must see under these names; or addresses of Parquet that Spark knows, such
+        as ``s3a://bucket/folder``.
     format : str, optional
         ``parquet``, ``csv`` or ``jsonl``. Default: by the files' names.
     on_malformed : str
@@ -186,9 +178,25 @@ def read_files(
     DataError
         What ``open_source`` raises. A row that cannot be read is an error when the DataFrame is used.
     UsageError
-        ``ACEP-S020``: standard input; ``ACEP-S021``: Parquet and text mixed.
+        ``ACEP-S020``: standard input; ``ACEP-S021``: Parquet and text mixed; ``ACEP-S085``: an address of other files.
     """
+    if any(map(is_remote, paths)):
+        check_format(format)
+        return spark.read.option("recursiveFileLookup", "true").parquet(*_addresses(paths, format))
     return EventFiles.of(paths, format, on_malformed, **typed).read(spark)
+
+
+def _addresses(paths: Sequence[str | Path], format_: str | None) -> list[str]:
+    """Return addresses, which only Spark can read, as they are written."""
+    other = next((str(path) for path in paths if not is_remote(path)), None)
+    if other is not None or format_ not in (None, "parquet"):
+        what = f"not together with {other!r}" if other is not None else f"and no {format_}"
+        raise UsageError(
+            f"of addresses Spark reads Parquet, {what}",
+            code="ACEP-S085",
+            hint="write Parquet there, or mount the place as a folder that all machines have",
+        )
+    return [str(path) for path in paths]
 
 
 def needs_our_reader(files: Sequence[InputFile]) -> bool:
@@ -217,8 +225,9 @@ def _read_listed(
     return listed.mapInArrow(read, from_arrow_schema(schema, prefer_timestamp_ntz=False))
 
 
-def _with_times(schema: pa.Schema, time: str | None) -> pa.Schema:
-    """The same columns; the time is one of timestamps where it is text."""
+def planned_schema(schema: pa.Schema, time: str | None) -> pa.Schema:
+    """The columns with types that Spark has; the time as timestamps, also where it is written as text."""
+    schema = _as_spark_has_it(schema)
     with suppress(DataError):  # none of them is the time: whoever asks for it says so
         field = schema.field(infer_roles(schema, time=time).time)
         if pa.types.is_string(field.type):
@@ -246,7 +255,7 @@ def read_batches(path: str, reading: dict[str, Any], schema: pa.Schema) -> Itera
     skips = source.malformed.policy == "skip"
     for batch in source.batches():
         table = pa.Table.from_batches([batch])
-        columns = [_as_planned(table, field, path, skips=skips) for field in schema]
+        columns = [as_planned(table, field, path, skips=skips) for field in schema]
         yield from pa.table(columns, schema=schema).to_batches()
     if left_out := source.malformed.count:  # events without a time are counted, by those who match
         yield pa.RecordBatch.from_arrays([pa.nulls(left_out, field.type) for field in schema], schema=schema)
@@ -266,7 +275,7 @@ def _opened(path: str, reading: dict[str, Any], schema: pa.Schema) -> Source:
     return open_source(path, **reading | {"column_types": types}) if types else plain
 
 
-def _as_planned(table: pa.Table, field: pa.Field, path: str, *, skips: bool) -> pa.ChunkedArray:
+def as_planned(table: pa.Table, field: pa.Field, path: str, *, skips: bool) -> pa.ChunkedArray:
     """A column in the type that Spark was told; nanoseconds are rounded down, as those of ticks are.
 
     ``skips``: texts that are no times are NULL, and whoever matches counts events without a time.
@@ -292,8 +301,6 @@ def _as_planned(table: pa.Table, field: pa.Field, path: str, *, skips: bool) -> 
 
 def _as_spark_has_it(schema: pa.Schema) -> pa.Schema:
     """Types that Spark has: times of microseconds in UTC, and text where there is nothing but nulls."""
-    if not len(schema):
-        raise DataError("there are no events in the files", code="ACEP-S022", hint="name files with events")
     fields = []
     for field in schema:
         type_ = field.type
@@ -323,13 +330,14 @@ def read_growing(
     ----------
     spark : SparkSession
     folder : path
-        Which all workers must see under this name. Files count once they are there, so they should be moved into it
-        when they are complete; they are taken in the order of their times of modification.
+        Which all workers must see under this name; or an address as for ``read_files``. Files count once they are
+        there, so they should be moved into it when they are complete; they are taken in the order of their times of
+        modification.
     format : str, optional
         ``parquet``, ``csv`` or ``jsonl``. Default: by the files' names.
     at_once : int, default 100,000
         Events in a micro-batch, about: Spark bounds files by their bytes, and the files that are there tell how many
-        bytes an event takes. A micro-batch has one file at least.
+        bytes an event takes. A micro-batch has one file at least; of addresses 64 MiB.
     **typed
         As for ``read_files``.
 
@@ -343,10 +351,14 @@ def read_growing(
     DataError
         What ``find_files`` raises: there must be a file to tell the columns from.
     UsageError
-        ``ACEP-S070``: no folder; ``ACEP-S021``: Parquet and text mixed; ``ACEP-S075``: ``at_once`` is below 1.
+        ``ACEP-S070``: no folder; ``ACEP-S021``: Parquet and text mixed; ``ACEP-S075``: ``at_once`` is below 1;
+        ``ACEP-S085``: an address of other files.
     """
     if at_once < 1:
         raise UsageError(f"at_once is {at_once}", code="ACEP-S075", hint="at least 1")
+    if is_remote(folder):
+        stream = spark.readStream.option("maxBytesPerTrigger", str(UNKNOWN)).option("recursiveFileLookup", "true")
+        return stream.schema(read_files(spark, [folder], format).schema).parquet(str(folder))
     return EventFiles.in_folder(folder, format, **typed).grow(spark, folder, at_once)
 
 

@@ -11,11 +11,10 @@ import logging
 from pathlib import Path
 
 from acep_approx.errors import DataError
+from acep_approx.spark.setup.control import CONTROL
 from history.files import read_json, replace_file
 
 log = logging.getLogger("acep_approx.spark")
-CONTROL = "acep"
-"""Folder beside the checkpoint's own for what the driver tells the workers."""
 NOTE = "shards.json"
 
 

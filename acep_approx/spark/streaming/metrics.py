@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 
 NAME = "acep"
 """Name of the observation, where there is one."""
+TOMBSTONES = "acep_topics"
+"""Name of the observation that counts messages of topics without a value."""
 COUNTS = (
     "events", "relevant", "matches", "others", "points", "late", "malformed", "without_key", "steps", "bound", "live",
     "waiting", "audited", "kept",
@@ -126,6 +128,8 @@ class Progress:
         What the state stores hold, all operators together.
     learned : Verdict or None
         What the driver's learner has come to by now: of jobs that learn, as ``start`` hands it on.
+    tombstones : int
+        Messages of topics without a value, which are no events.
     """
 
     query: str
@@ -157,6 +161,7 @@ class Progress:
     state_bytes: int
     audit: JobAudit = field(default_factory=JobAudit)
     learned: Verdict | None = None
+    tombstones: int = 0
 
     @classmethod
     def of(cls, report: StreamingQueryProgress | Mapping[str, Any], name: str = NAME) -> Self | None:
@@ -196,6 +201,7 @@ class Progress:
             state_rows=sum(operator["numRowsTotal"] for operator in operators),
             state_bytes=sum(operator["memoryUsedBytes"] for operator in operators),
             audit=JobAudit.of(numbers),
+            tombstones=int(told["observedMetrics"].get(TOMBSTONES, {}).get("tombstones") or 0),
             **counts,
         )
 
@@ -227,6 +233,8 @@ class Totals:
         Sums of ``COUNTS``; of the events that wait and the runs that live the last numbers.
     shed : dict of str to int
         Runs shed, by reason.
+    tombstones : int
+        Messages of topics without a value.
     version : int
         Of the history; 0: none.
     learned : Verdict or None
@@ -240,6 +248,7 @@ class Totals:
     seconds: float = 0.0
     counts: dict[str, int] = field(default_factory=lambda: dict.fromkeys(COUNTS, 0))
     shed: dict[str, int] = field(default_factory=lambda: dict.fromkeys(REASONS, 0))
+    tombstones: int = 0
     version: int = 0
     learned: Verdict | None = None
     last: Progress | None = None
@@ -258,6 +267,7 @@ class Totals:
         self.batches += 1
         self.rows += progress.rows
         self.seconds += progress.seconds
+        self.tombstones += progress.tombstones
         for name in COUNTS:
             before = 0 if name in ("waiting", "live") else self.counts[name]
             self.counts[name] = before + getattr(progress, name)

@@ -1,12 +1,11 @@
-"""A streaming job: results go to files exactly once, the budget is split anew, and the history is kept fresh.
+"""A streaming job: results go to where they are wanted, the budget is split anew, and the history is kept fresh.
 
-Source: ours. Spark's ``foreachBatch`` may call twice for a micro-batch, after a failure; so each micro-batch writes
-folders of its own name, which a second call replaces.
+Source: ours. Spark's ``foreachBatch`` may call twice for a micro-batch, after a failure; see ``sinks`` for what comes
+of that.
 """
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
@@ -14,10 +13,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from acep_approx.errors import UsageError
+from acep_approx.events.live.kafka_address import is_address, parse_target, settings
+from acep_approx.events.writing.outfile import JDBC
 from acep_approx.spark.plan.delays import interval
+from acep_approx.spark.setup.control import control_of
+from acep_approx.spark.setup.java_client import java_settings
+from acep_approx.spark.streaming.databases import Database
 from acep_approx.spark.streaming.driver import Driver
-from acep_approx.spark.streaming.kept_shards import CONTROL, check_shards, known_shards, note_shards
+from acep_approx.spark.streaming.kept_shards import check_shards, known_shards, note_shards
 from acep_approx.spark.streaming.metrics import Listener, Progress, observed
+from acep_approx.spark.streaming.sinks import Folder, Sink, TopicSink, folder_of
 from acep_approx.spark.worker.program import CALLS, CHANGES, MATCHES
 
 if TYPE_CHECKING:
@@ -32,13 +37,14 @@ def start(
     matcher: SparkMatcher,
     events: DataFrame,
     *,
-    to: str | Path,
+    to: str | Path | Sink,
     checkpoint: str | Path,
     late: str | Path | None = None,
     changes: str | Path | None = None,
     calls: str | Path | None = None,
     trigger: str | None = None,
     until_done: bool = False,
+    kafka: Mapping[str, object] | Sequence[str] = (),
     on_progress: Callable[[Progress], object] | None = None,
 ) -> StreamingQuery:
     """Match a stream, and write what is found.
@@ -48,8 +54,10 @@ def start(
     matcher : SparkMatcher
     events : DataFrame
         Streaming.
-    to : path
-        Folder of Parquet files; ``spark.read.parquet(to)`` reads all matches, with the micro-batch as ``batch``.
+    to : path, str or Sink
+        Folder of Parquet files; ``spark.read.parquet(to)`` reads all matches, with the micro-batch as ``batch``. Or a
+        topic, ``kafka://BROKER:9092/TOPIC``, which gets each match at least once; or a table,
+        ``jdbc:postgresql://HOST/DATABASE?table=NAME``, which has each once; or a sink of your own.
     checkpoint : path
         Where Spark keeps the state: after a stop, or a crash, the same call goes on from there.
     late : path, optional
@@ -62,6 +70,8 @@ def start(
         How often, such as "10 s"; default: as fast as it goes.
     until_done : bool, default False
         Stop when all that is there by now was matched.
+    kafka : mapping or sequence of str
+        Settings of the client where ``to`` is a topic, as for ``read_topics``.
     on_progress : callable, optional
         Called with the numbers of each micro-batch.
 
@@ -74,8 +84,13 @@ def start(
     ------
     AcepError
         As ``SparkMatcher`` has it; ``ACEP-S012``: the checkpoint has another number of shards; ``ACEP-S007``: the
-        events are no stream; ``ACEP-S075``: the program has no such tables; ``ACEP-U056``: ``trigger`` is no length of
-        time.
+        events are no stream; ``ACEP-S076``: the program has no such tables; ``ACEP-S080``: Spark lacks a package;
+        ``ACEP-S083``: a budget with a checkpoint that only Spark can reach; ``ACEP-S086``: no table is named;
+        ``ACEP-U056``: ``trigger`` is no length of time.
+
+    Notes
+    -----
+    Folders may be addresses that Spark knows, such as ``s3a://bucket/found``.
     """
     every = None if trigger is None else interval(trigger)
     if not events.isStreaming:
@@ -84,19 +99,21 @@ def start(
             code="ACEP-S007",
             hint="read them with spark.readStream, or match them at once with events.transform(matcher)",
         )
-    # Spark may have been started in another folder
-    state, aside = Path(checkpoint).absolute(), Path(late).absolute() if late else None
-    control = state / CONTROL
-    control.mkdir(parents=True, exist_ok=True)
-    if matcher.shards is None:
-        matcher = replace(matcher, shards=known_shards(state))
-    flow = _controlled(matcher, control).flow(events)
-    check_shards(flow.job.width, state)
-    note_shards(flow.job.width, state)
-    places = {MATCHES: Path(to).absolute()} | places_of(flow.job.tables, changes=changes, calls=calls)
-    writer = Writer(flow, places, aside, Driver(flow.job, control))
+    state = folder_of(checkpoint).place  # Spark may have been started in another folder
+    control = control_of(state)
+    if matcher.shards is None and control is not None:
+        matcher = replace(matcher, shards=known_shards(Path(state)))
+    flow = _controlled(matcher, state).flow(events)
+    if control is not None:
+        control.mkdir(parents=True, exist_ok=True)
+        check_shards(flow.job.width, Path(state))
+        note_shards(flow.job.width, Path(state))
+    sinks = {MATCHES: _sink(to, flow, kafka)} | sinks_of(flow.job.tables, changes=changes, calls=calls)
+    aside = None if late is None else folder_of(late)
+    driver = Driver(flow.job, control or Path(state))  # without a budget nothing is written there
+    writer = Writer(flow, sinks, aside, driver)
     stream = observed(flow.outputs()).writeStream.foreachBatch(writer)
-    stream = stream.option("checkpointLocation", str(state)).outputMode("append")
+    stream = stream.option("checkpointLocation", state).outputMode("append")
     if until_done:
         stream = stream.trigger(availableNow=True)
     elif every is not None:
@@ -111,28 +128,29 @@ def start(
     return running
 
 
-def places_of(
+def sinks_of(
     tables: Mapping[str, Any], *, changes: str | Path | None = None, calls: str | Path | None = None
-) -> dict[str, Path]:
+) -> dict[str, Folder]:
     """The folders of the tables of a program beside its results, by name, as far as they are wanted.
 
     Raises
     ------
     UsageError
-        ``ACEP-S075``: the program has no such tables.
+        ``ACEP-S076``: the program has no such tables.
     """
-    found: dict[str, Path] = {}
+    found: dict[str, Folder] = {}
     asked = {"changes": (changes, CHANGES), "calls": (calls, CALLS)}
     for name, (folder, beginning) in asked.items():
         mine = [table for table in tables if table.startswith(beginning)]
         if folder is not None and not mine:
             raise UsageError(
                 f"{name}= is about rules, and here is none that could have {name}",
-                code="ACEP-S075",
+                code="ACEP-S076",
                 hint="leave it out",
             )
         if folder is not None:
-            found |= {table: Path(folder).absolute() / table.removeprefix(beginning) for table in mine}
+            home = folder_of(folder).place
+            found |= {table: Folder(f"{home}/{table.removeprefix(beginning)}".rstrip("/")) for table in mine}
     return found
 
 
@@ -157,17 +175,17 @@ class Writer:
     Parameters
     ----------
     flow : Flow
-    places : dict of str to Path
-        Folders of the tables of the program, by name; of others nothing is kept.
-    late : Path or None
-        Folder of the events left out.
+    sinks : dict of str to Sink
+        Places of the tables of the program, by name; of others nothing is kept.
+    late : Sink or None
+        Place of the events left out.
     driver : Driver
         Learns from the metrics.
     """
 
     flow: Flow
-    places: dict[str, Path]
-    late: Path | None
+    sinks: Mapping[str, Sink]
+    late: Sink | None
     driver: Driver
     is_first: bool = field(default=True, init=False)
     query: StreamingQuery | None = field(default=None, init=False)
@@ -178,11 +196,12 @@ class Writer:
         packed.persist()
         try:
             metrics = self.flow.metrics(packed).collect()
-            there = self._there(packed, metrics)
-            for name, place in self.places.items():
-                self._write(self.flow.table(name, packed), place, batch, name in there)
+            rows = self._rows(packed, metrics)
+            for name, sink in self.sinks.items():
+                sink.write(self.flow.table(name, packed), batch, rows.get(name, 0), is_first=self.is_first)
             if self.late is not None:
-                self._write(self.flow.late(packed), self.late, batch, any(row.late or row.malformed for row in metrics))
+                left_out = sum(row.late + row.malformed for row in metrics)
+                self.late.write(self.flow.late(packed), batch, left_out, is_first=self.is_first)
         finally:
             packed.unpersist()
         self.is_first = False
@@ -197,23 +216,41 @@ class Writer:
         if progress is not None and progress.batch == batch:
             self.driver.measured(batch, progress.rows, progress.seconds)
 
-    def _there(self, packed: DataFrame, metrics: Sequence[Row]) -> set[str]:
-        """The tables of the program that have rows."""
+    def _rows(self, packed: DataFrame, metrics: Sequence[Row]) -> dict[str, int]:
+        """How many rows there are of the tables of the program; of those of rules whether there are any."""
+        found = {MATCHES: sum(row.matches for row in metrics)}
         if any(row.others for row in metrics):
-            return {row.kind for row in packed.select("kind").distinct().collect()}
-        return {MATCHES} if any(row.matches for row in metrics) else set()
-
-    def _write(self, table: DataFrame, folder: Path, batch: int, has_rows: bool) -> None:
-        place = folder / f"batch={batch}"
-        if has_rows:
-            table.write.mode("overwrite").parquet(str(place))
-        elif self.is_first:  # what a crash may have left
-            shutil.rmtree(place, ignore_errors=True)
+            found = {row.kind: 1 for row in packed.select("kind").distinct().collect()} | found
+        return found
 
 
-def _controlled(matcher: SparkMatcher, control: Path) -> SparkMatcher:
-    spending = matcher.spending
+def _sink(to: str | Path | Sink, flow: Flow, kafka: Mapping[str, object] | Sequence[str]) -> Sink:
+    """The place of the matches."""
+    if not isinstance(to, str | Path):
+        return to
+    if str(to).startswith(JDBC):
+        database = Database.of(str(to))
+        database.prepare(flow.events.sparkSession)
+        return database
+    if not is_address(str(to)):
+        return folder_of(to)
+    from acep_approx.spark.setup.connectors import add_kafka
+
+    address, (_, theirs) = parse_target(str(to)), java_settings(settings(kafka))
+    add_kafka(flow.events.sparkSession)
+    return TopicSink(address, flow.job.key_names, theirs)
+
+
+def _controlled(matcher: SparkMatcher, checkpoint: str) -> SparkMatcher:
+    spending, control = matcher.spending, control_of(checkpoint)
     if spending is None:
         return matcher
+    if control is None:
+        raise UsageError(
+            f"a job with a budget keeps files of its own in its checkpoint, and {checkpoint} is for Spark alone",
+            code="ACEP-S083",
+            hint="name a folder of a file system that all machines have: --checkpoint /shared/checkpoint",
+        )
+    control.mkdir(parents=True, exist_ok=True)
     history = spending.history or (str(control / "history") if spending.learns else None)
     return replace(matcher, spending=replace(spending, control=str(control), history=history))

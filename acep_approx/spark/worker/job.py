@@ -22,6 +22,14 @@ if TYPE_CHECKING:
     from acep_approx.planning.compiled import CompiledQuery
 
 
+REASON = "_acep_reason"
+"""The column that says why a row is no event, where sources say so; it becomes the ``reason`` of what is left out."""
+MESSAGE = "kafka_message"
+"""The column that has the text of a message that is no event."""
+PLACE = ("kafka_topic", "kafka_partition", "kafka_offset")
+"""The columns that say where a message stands."""
+
+
 @dataclass(frozen=True)
 class Part:
     """A program whose events are matched apart by some keys, in shards of its own.
@@ -116,6 +124,11 @@ class Job:
                 yield f"{part.program.words}: {apart}{why}"
 
     @property
+    def key_names(self) -> tuple[str, ...]:
+        """The columns of results that have the keys, as far as all results have the same."""
+        return self.parts[0].program.shown_keys or self.parts[0].keys if len(self.parts) == 1 else ()
+
+    @property
     def query(self) -> CompiledQuery | None:
         """The query of which the driver learns; None where it learns of none."""
         return self.parts[0].program.learns_of if len(self.parts) == 1 else None
@@ -159,7 +172,7 @@ class Job:
     @property
     def left_out(self) -> pa.Schema:
         """Columns of the events that were left out; the last one says why."""
-        return self.schema.append(pa.field("reason", pa.string()))
+        return pa.schema([*(field for field in self.schema if field.name != REASON), ("reason", pa.string())])
 
     @cached_property
     def plain(self) -> pa.Schema:

@@ -215,6 +215,11 @@ class Program(ABC):
         return None
 
     @property
+    def shown_keys(self) -> tuple[str, ...]:
+        """The columns of results that have the keys, where these have other names than those of the events."""
+        return ()
+
+    @property
     def key_words(self) -> str:
         """The keys, for people."""
         return "the key"

@@ -141,7 +141,12 @@ class QueryProgram(Program):
     @property
     def key_words(self) -> str:
         """The keys as the query has them."""
-        return ", ".join(f"[{one.name}]" for one in self.query.syntax.equivalences) or super().key_words
+        return ", ".join(f"[{name}]" for name in self.shown_keys) or super().key_words
+
+    @property
+    def shown_keys(self) -> tuple[str, ...]:
+        """The keys that the query names."""
+        return tuple(one.name for one in self.query.syntax.equivalences)
 
     def known_work(self, spending: Spending) -> float | None:
         """Run-steps per event of the exact run, where they are known."""

@@ -29,7 +29,7 @@ from acep_approx.run.order import Order, Wait, joined
 from acep_approx.run.watermarks import NEVER, Watermarks
 from acep_approx.spark.worker.audited import ENDS, GROUPS
 from acep_approx.spark.worker.counters import between
-from acep_approx.spark.worker.job import Job
+from acep_approx.spark.worker.job import REASON, Job
 from acep_approx.spark.worker.program import MATCHES, Named, Turn, Work
 
 
@@ -261,14 +261,18 @@ class Shard:
             unusable = np.delete(np.arange(read.num_rows), rows.places)
             others.append(timed.take(to_arrow(unusable)))
         malformed = pa.concat_tables(others)
-        reasons = pa.array([NO_TIME] * len(malformed), pa.string())
-        return EventBatch(self.order.arrived, rows.ticks, data), malformed.append_column(self.job.left_out[-1], reasons)
+        reasons = pa.chunked_array([pa.array([NO_TIME] * len(malformed), pa.string())])
+        if REASON in malformed.column_names:
+            reasons = pc.coalesce(malformed.column(REASON), NO_TIME)
+        malformed = malformed.append_column(self.job.left_out[-1], reasons).select(self.job.left_out.names)
+        return EventBatch(self.order.arrived, rows.ticks, data), malformed
 
     def _with_late(self, late: pa.Table, malformed: pa.Table) -> pa.Table:
         """The events that were left out: those that came late, each with the reason in its first column, and others."""
         if not len(late):
             return malformed
-        columns = late.select(self.job.schema.names).append_column(self.job.left_out[-1], late.column(0))
+        *names, reason = self.job.left_out.names
+        columns = late.select(names).append_column(reason, late.column(0))
         return pa.concat_tables([columns.cast(malformed.schema), malformed])
 
     def _as_planned(self, events: pa.Table) -> pa.Table:

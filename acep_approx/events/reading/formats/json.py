@@ -249,6 +249,8 @@ class JsonFormat(TextFormat):
         What the lines were made of; only shown.
     is_one_each : bool, default False
         Whether a line with several objects is none. By default they are as many events.
+    paths : dict of str to Path, optional
+        Where the values of columns stand within objects, where no lines are there to tell it.
     """
 
     has_fixed_columns = False
@@ -261,11 +263,12 @@ class JsonFormat(TextFormat):
         document: Document | None = None,
         *,
         is_one_each: bool = False,
+        paths: dict[str, Path] | None = None,
     ) -> None:
         super().__init__(name, layout, stored)
         self._is_one_each = is_one_each
         self._document = document or Document("lines")
-        self._paths: dict[str, Path] = {}
+        self._paths: dict[str, Path] = dict(paths or {})
         self._maps: list[str] = []
         self.row_word = "line" if self._document.kind == "lines" else "event"
 

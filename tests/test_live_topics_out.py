@@ -1,0 +1,114 @@
+"""Results of runs here as messages of a topic: all of them, whatever happens in between."""
+
+from __future__ import annotations
+
+import json
+from itertools import count
+from random import Random
+
+import pytest
+
+from acep_approx.errors import EXIT_TEMPORARY
+from acep_approx.events.live import kafka_writer
+from acep_approx.events.live.kafka_rows import match_id
+from tests.command_line import acep
+from tests.kafka_runs import ACEP, QUERY, killed, messages, rows, sending
+from tests.processes import ended
+
+pytestmark = pytest.mark.xdist_group("kafka")
+NUMBERS = count()
+RATE = 1500
+"""Messages that are sent in a second while runs are killed."""
+
+
+@pytest.fixture
+def topic(broker):
+    """A topic for the results of a test."""
+    name = f"o{next(NUMBERS)}"
+    broker.topic(name)
+    return name
+
+
+@pytest.fixture
+def events(tmp_path, monkeypatch):
+    """Some events as messages, and in a file."""
+    monkeypatch.chdir(tmp_path)
+    values = messages(400)
+    (tmp_path / "events.jsonl").write_bytes(b"\n".join(values) + b"\n")
+    return values
+
+
+def test_messages_are_the_lines_of_jsonl(broker, topic, events):
+    words = ("run", QUERY, "events.jsonl", "--bind", "n", "-q")
+    listed = acep(*words, "--format", "jsonl").stdout
+    done = acep(*words, "-o", broker.address(topic), "--kafka-option", "linger.ms=1")
+    assert done.stdout == ""
+    found = broker.read(topic)
+    assert rows("\n".join(message.value().decode() for message in found)) == rows(listed)
+    assert len(found) > 100
+    for message in found:
+        assert message.key() == str(json.loads(message.value())["box"]).encode()
+        assert message.headers() == [("acep_match", match_id(message.value()).encode())]
+
+
+def test_a_set_of_queries_puts_all_results_into_one_topic(broker, topic, events, tmp_path):
+    (tmp_path / "q").mkdir()
+    (tmp_path / "q" / "one.acep").write_text(QUERY, encoding="utf-8")
+    words = ("run", "--queries", "q", "events.jsonl", "--bind", "n", "-q")
+    acep(*words, "-o", broker.address(topic))
+    there = "\n".join(message.value().decode() for message in broker.read(topic))
+    assert rows(there) == rows(acep(*words, "--format", "jsonl").stdout)
+
+
+def test_a_run_that_is_killed_sends_each_result_at_least_once(broker, topic, tmp_path):
+    values, source = messages(6_000), f"{topic}-in"
+    broker.topic(source)
+    command = [*ACEP, "run", QUERY, broker.address(source), "--bind", "n", "-o", broker.address(topic), "--quiet"]
+    command += ["--checkpoint", str(tmp_path / "cp"), "--checkpoint-every", "200 ms"]
+    checkpoint = tmp_path / "cp" / "checkpoint"
+    with sending(broker, source, values, 1, RATE):
+        killed(command, 3, Random(5), lambda: checkpoint.exists() and checkpoint.stat().st_mtime_ns)
+    done = ended(*command, "--until-idle", "0 s", "--finish")
+    assert (done.returncode, done.stderr) == (0, b"")
+    (tmp_path / "all.jsonl").write_bytes(b"\n".join(values) + b"\n")
+    whole = acep("run", QUERY, str(tmp_path / "all.jsonl"), "--bind", "n", "--format", "jsonl", "-q").stdout
+    assert {message.value().decode() for message in broker.read(topic)} == set(whole.splitlines())
+
+
+def test_a_message_that_the_broker_refuses_is_an_error(broker, events):
+    name = f"o{next(NUMBERS)}"
+    broker.topic(name, **{"max.message.bytes": "100"})
+    told = acep("run", QUERY, "events.jsonl", "--bind", "n", "-o", broker.address(name), code=4).stderr
+    assert f"ACEP-D173: results cannot be sent to the topic {name!r}: " in told
+    assert "too large" in told
+
+
+def test_a_wrong_target_is_told_before_anything_is_read(broker, topic, events, monkeypatch):
+    told = acep("run", QUERY, "no-such-file.jsonl", "-o", broker.address("nowhere"), code=4).stderr
+    assert "ACEP-D058: the topic 'nowhere' cannot be written" in told
+    monkeypatch.setattr(kafka_writer, "ANSWER", 0.5)
+    told = acep("run", QUERY, "no-such-file.jsonl", "-o", "kafka://127.0.0.1:9/found", code=EXIT_TEMPORARY).stderr
+    assert "ACEP-D058: no broker of 127.0.0.1:9 answers" in told
+    assert acep("run", QUERY, "events.jsonl", "-o", broker.address(topic), "--kafka-option", "no.such=1", code=2)
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        ("-o kafka://b:9/t --format csv", "ACEP-U014"),
+        ("-o kafka://b:9/t --output compressed", "ACEP-U019"),
+        ("-o kafka://b:9/t?from=end", "ACEP-U136"),
+        ("-o kafka://b:9", "ACEP-U136"),
+        ("--late kafka://b:9/t --on-late skip", "ACEP-U170"),
+        ("-o s3a://bucket/found", "ACEP-U170"),
+    ],
+)
+def test_what_does_not_go_to_a_topic(events, words, code):
+    assert code in acep("run", QUERY, "events.jsonl", *words.split(), code=2).stderr
+
+
+def test_rules_and_a_topic_that_is_read(events):
+    told = acep("run", f"RULE r ON {QUERY}", "events.jsonl", "-o", "kafka://b:9/t", code=2).stderr
+    assert "ACEP-U064" in told
+    told = acep("run", QUERY, "kafka://b:9/t?from=end", "-o", "kafka://b:9/t", code=2).stderr
+    assert "ACEP-U013: results would go to the topic 't', which is one of the inputs" in told
