@@ -117,15 +117,14 @@ def folder(tmp_path, monkeypatch) -> Path:
         ("--spark --budget 20% --learn", "ACEP-S071", "--learn"),
         ("--spark --merge none", "ACEP-S072", "--merge"),
         ("--spark --sort", "ACEP-S072", "--sort"),
-        ("--spark --emit early", "ACEP-S072", "--emit"),
-        ("--spark --changelog", "ACEP-S072", "--changelog"),
+        ("--spark --emit early", "ACEP-S071", "--emit"),
+        ("--spark --changelog", "ACEP-S071", "--changelog"),
         ("--spark --op op --id event", "ACEP-S072", "--op"),
         ("--spark --stream --watermark 5s --source s", "ACEP-S072", "--source"),
         ("--spark --stream --watermark 5s --idle 5s", "ACEP-S072", "--idle"),
         ("--spark --sequence n", "ACEP-S072", "--sequence"),
         ("--spark --report x.html", "ACEP-S072", "--report"),
         ("--spark --output bundles", "ACEP-S072", "bundles"),
-        ("--spark --stream --output count", "ACEP-S072", "count"),
         ("--spark --output compressed -o x", "ACEP-S072", "compressed"),
         ("--spark --stream --limit 3", "ACEP-S072", "--limit"),
         ("--spark --stream --trigger 5s --until-done", "ACEP-S072", "--trigger"),
@@ -208,7 +207,7 @@ def test_a_folder_is_told_by_its_name(tmp_path):
 
 def test_a_stream_does_not_write_to_a_file():
     with pytest.raises(UsageError, match="is a file"):
-        stream.Places.of(["in"], Path("out"), Path("events.jsonl"), None)
+        stream.Places(Path("out"), Path("events.jsonl"), None).check(["in"])
 
 
 def test_numbers_are_told_once():

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from acep_approx.spark.sources.files import read_growing
     from acep_approx.spark.sources.replay import Replay
     from acep_approx.spark.sources.topics import read_topics
+    from acep_approx.spark.streaming.changes import net
     from acep_approx.spark.streaming.metrics import Exporter, Listener, Progress, observed
     from acep_approx.spark.streaming.stream import start
     from acep_approx.spark.worker.shard import describe
@@ -28,6 +29,7 @@ else:
             "acep_approx.spark.sources.files": "read_growing",
             "acep_approx.spark.sources.replay": "Replay",
             "acep_approx.spark.sources.topics": "read_topics",
+            "acep_approx.spark.streaming.changes": "net",
             "acep_approx.spark.streaming.metrics": "Exporter Listener Progress observed",
             "acep_approx.spark.streaming.stream": "start",
             "acep_approx.spark.worker.shard": "describe",
@@ -41,6 +43,7 @@ __all__ = [
     "Replay",
     "SparkMatcher",
     "describe",
+    "net",
     "observed",
     "read_growing",
     "read_topics",

@@ -79,11 +79,11 @@ class Places:
                 hint="start a run for each, or use one folder",
             )
         places = cls(to, checkpoint, options.source.late, options.rules.changes, options.rules.calls)
-        places._check_folders([one for one in inputs if not is_address(one)])
+        places.check([one for one in inputs if not is_address(one)])
         return places
 
-    def _check_folders(self, inputs: list[str]) -> None:
-        """Refuse a folder for two things, or one that would be read."""
+    def check(self, inputs: list[str]) -> None:
+        """Refuse a folder for two things, or one that would be read (``ACEP-S074``)."""
         folders = [folder for folder in vars(self).values() if folder is not None]
         sources = [_resolved(one) for one in inputs]
         resolved = [_resolved(folder) for folder in folders]
