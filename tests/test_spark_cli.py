@@ -442,6 +442,7 @@ def test_a_backlog_is_read_in_micro_batches_of_some_events(spark):
     Path("in").mkdir()
     for number in range(6):
         write_parquet(Path(f"in/{number}.parquet"), rows[50 * number : 50 * number + 50])
+        os.utime(f"in/{number}.parquet", (number, number))  # Spark reads the oldest file first
     words = ("run", QUERY, "in", *STREAM, "-o", "out", "--checkpoint", "state", "--until-done", "--at-once", "120")
     done = acep(*words)
     assert done.exit_code == 0, done.output
