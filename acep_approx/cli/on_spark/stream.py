@@ -109,10 +109,12 @@ def open_topics(asked: OnSpark, places: Places, options: StreamOptions, kafka: S
     Raises
     ------
     AcepError
-        As ``take_up``, and what the query lacks in the columns.
+        As ``check_spark`` and ``take_up``, and what the query lacks in the columns.
     """
+    from acep_approx.spark.setup.session import check_spark
     from acep_approx.spark.sources.topics import take_up
 
+    check_spark(streaming=True)  # the matcher needs PySpark, if no Java
     reading = {**asked.reading, "unit": asked.options["unit"], "schema": options.schema, "kafka": kafka}
     topics = take_up(asked.inputs, str(places.checkpoint), **reading)
     job, _ = asked.matcher.job(topics.schema, is_stream=True)
