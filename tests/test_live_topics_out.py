@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 from itertools import count
 from random import Random
 
+import pyarrow as pa
 import pytest
 
-from acep_approx.errors import EXIT_TEMPORARY
+from acep_approx.errors import EXIT_TEMPORARY, DataError
 from acep_approx.events.live import kafka_writer
+from acep_approx.events.live.kafka_address import parse_target
 from acep_approx.events.live.kafka_rows import match_id
+from acep_approx.events.live.kafka_writer import TopicWriter
 from tests.command_line import acep
 from tests.kafka_runs import ACEP, QUERY, killed, messages, rows, sending
+from tests.patience import until
 from tests.processes import ended
 
 pytestmark = pytest.mark.xdist_group("kafka")
@@ -81,6 +86,29 @@ def test_a_message_that_the_broker_refuses_is_an_error(broker, events):
     told = acep("run", QUERY, "events.jsonl", "--bind", "n", "-o", broker.address(name), code=4).stderr
     assert f"ACEP-D173: results cannot be sent to the topic {name!r}: " in told
     assert "too large" in told
+
+
+def test_an_outage_is_waited_for_or_passes(broker, topic, caplog):
+    """A writer waits until the broker is there again; one with less patience says that it may go well later."""
+    address, rows = parse_target(broker.address(topic)), pa.table({"n": range(5)})
+    with TopicWriter(address, {}) as patient, TopicWriter(address, {"message.timeout.ms": "1000"}) as hasty:
+        patient.write(rows.slice(0, 2))
+        broker.kill()
+        try:
+            with pytest.raises(DataError, match="ACEP-D173") as told:
+                hasty.write(rows)
+            assert told.value.is_temporary
+            with ThreadPoolExecutor(1) as pool:
+                rest = pool.submit(patient.write, rows.slice(2))
+                until(lambda: any("answers; trying again" in line for line in caplog.messages))
+                assert not rest.done()
+                broker.start()
+                rest.result()
+        except BaseException:
+            broker.kill()
+            broker.start()  # other tests need it
+            raise
+    assert [json.loads(message.value())["n"] for message in broker.read(topic)] == [0, 1, 2, 3, 4]
 
 
 def test_a_wrong_target_is_told_before_anything_is_read(broker, topic, events, monkeypatch):

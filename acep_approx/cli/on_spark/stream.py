@@ -25,6 +25,7 @@ from acep_approx.events.writing.outfile import is_remote
 from acep_approx.masks import masked
 
 if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
     from acep_approx.cli.runs.request import RunRequest
@@ -115,14 +116,37 @@ def open_topics(asked: OnSpark, places: Places, options: StreamOptions, kafka: S
     Raises
     ------
     AcepError
-        As ``take_up``, and what the query lacks in the columns.
+        As ``check_spark`` and ``take_up``, and what the query lacks in the columns.
     """
+    from acep_approx.spark.setup.session import check_spark
     from acep_approx.spark.sources.topics import take_up
 
+    check_spark(streaming=True)  # the matcher needs PySpark, if no Java
     reading = {**asked.reading, "unit": asked.unit, "schema": options.schema, "kafka": kafka}
     topics = take_up(asked.inputs, str(places.checkpoint), **reading)
     job = asked.matcher(topics.schema).check(topics.schema, is_stream=True)
     return topics.select(job.schema.names)
+
+
+def open_input(
+    asked: OnSpark, places: Places, options: StreamOptions, kafka: Sequence[str]
+) -> Callable[[SparkSession], DataFrame]:
+    """Look at the input as far as Spark need not run for that; gives what reads it as a stream.
+
+    Raises
+    ------
+    AcepError
+        As ``open_topics``, or as ``OnSpark.check``.
+    """
+    from acep_approx.spark.sources.files import read_growing
+
+    if is_address(asked.inputs[0]):
+        topics = open_topics(asked, places, options, kafka)
+        return lambda spark: topics.stream(spark, at_once=options.at_once)
+    files, folder = asked.check(checkpoint=places.checkpoint), asked.inputs[0]
+    if files is None:
+        return lambda spark: read_growing(spark, folder, at_once=options.at_once, **asked.reading)
+    return lambda spark: files.grow(spark, folder, options.at_once)
 
 
 def check_target(to: Path, kafka: Sequence[str]) -> None:
@@ -174,7 +198,6 @@ def run_stream(
     from acep_approx.spark.plan.columns import arrow_schema
     from acep_approx.spark.plan.delays import interval
     from acep_approx.spark.setup.failures import clear_errors
-    from acep_approx.spark.sources.files import read_growing
     from acep_approx.spark.streaming.stream import start
 
     begun = clock.perf_counter()
@@ -182,17 +205,10 @@ def run_stream(
         interval(options.trigger)  # refused before Spark starts
     with clear_errors(), ExitStack() as stack:
         check_target(places.to, kafka)
-        topics = open_topics(asked, places, options, kafka) if is_address(asked.inputs[0]) else None
-        files = asked.check(checkpoint=places.checkpoint) if topics is None else None
+        read = open_input(asked, places, options, kafka)
         if not asked.quiet:
             say("starting Spark ...")
-        spark = asked.session(streaming=True)
-        if topics is not None:
-            events = topics.stream(spark)
-        elif files is not None:
-            events = files.grow(spark, asked.inputs[0], options.at_once)
-        else:
-            events = read_growing(spark, asked.inputs[0], at_once=options.at_once, **asked.reading)
+        events = read(asked.session(streaming=True))
         told = Tally()
         told.sinks.append(stack.enter_context(live(told.totals, enabled=not asked.quiet)))
         if metrics_port is not None:
@@ -219,7 +235,7 @@ def run_stream(
         told.rest(query)
     if not asked.quiet:
         numbers = told.totals
-        say_read(numbers, matcher.program, clock.perf_counter() - begun, of_topics=topics is not None)
+        say_read(numbers, matcher.program, clock.perf_counter() - begun, of_topics=is_address(asked.inputs[0]))
         say(f"{amount(numbers.counts['matches'], asked.kind.thing or 'row')} written to {masked(str(places.to))}")
         if places.late is not None and numbers.counts["late"] + numbers.counts["malformed"]:
             say(f"events that were left out: {places.late}")

@@ -107,7 +107,7 @@ class OutputOptions:
             metavar="FILE",
             parser=place_of,
             help="Write to a file, not to stdout; to a folder if compressed. With --queries a folder gets a file for "
-            "each query. kafka://BROKER/TOPIC: a message for each row; with --stream jdbc:...?table=NAME, too.",
+            "each query. Or to a topic, kafka://..., and with --stream to a table of a database, jdbc:...",
         ),
     ] = None
     output: Annotated[

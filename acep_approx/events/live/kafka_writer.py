@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 ROOM = 0.1
 """Seconds to wait for room in the client's queue before the next try."""
+PAUSE = 0.5
+"""Seconds after which it is looked again whether all messages were sent."""
 
 
 class TopicWriter:
@@ -80,7 +82,9 @@ class TopicWriter:
             values = bytes(json_lines(part)).splitlines()
             for key, value in zip(keys_of(part, self._keys).to_pylist(), values, strict=True):
                 self._send(key, value)
-        self._producer.flush()
+        while self._producer.flush(PAUSE):  # signals are heard in between
+            self._outages.goes_on()
+            self._check()
         self._check()
         self._outages.answered(time.monotonic())
 
