@@ -18,6 +18,7 @@ from acep_approx.events.reading.layout import Layout
 from acep_approx.events.roles import BROKER_TIME
 from acep_approx.spark.setup.control import control_of
 from acep_approx.spark.setup.java_client import java_settings
+from acep_approx.spark.sources.files import AT_ONCE
 from acep_approx.spark.sources.messages import TOPIC, MessageReader
 from history.files import replace_file
 
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import Column, DataFrame, SparkSession
 
-AT_ONCE = 100_000
 """Messages of a micro-batch at most."""
 EARLIEST, LATEST = -2, -1
 """How Spark calls the ends of a partition."""
