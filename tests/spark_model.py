@@ -116,6 +116,13 @@ class Packed:
     def unpersist(self) -> None:
         """Nothing is kept any longer."""
 
+    def select(self, column: str) -> Any:
+        """The kinds of rows that there are."""
+        assert column == "kind"
+        kinds = {row.kind for task in self.tasks.values() for row in task.rows}
+        rows = [Row(kind=kind) for kind in sorted(kinds)]
+        return SimpleNamespace(distinct=lambda: SimpleNamespace(collect=lambda: rows))
+
     def of_kind(self, kind: str) -> list[Row]:
         """Rows of a kind; shards that were not asked yet, or whose rows are lost, are asked."""
         for number in self.shards:

@@ -26,7 +26,6 @@ from acep_approx.spark.streaming.driver import LEARNER, Driver
 from acep_approx.spark.streaming.sinks import folder_of
 from acep_approx.spark.streaming.stream import Writer
 from acep_approx.spark.worker.job import Job
-from acep_approx.spark.worker.program import MATCHES
 from acep_approx.training import history_graph
 from tests.spark_faults import Faults, Killed, cut, found_as
 from tests.spark_model import Flow, Kept, Packed, Planned, Stream, Task, lines
@@ -100,8 +99,8 @@ class Simulation:
         self.driver = driver = Driver(self.job, self.control)
         self._check_restored(driver)
         folder = self.faults.folder
-        found, late = folder_of(folder / "found"), folder_of(folder / "late")
-        writer = Writer(Flow(self.job), {MATCHES: found}, late, driver)  # type: ignore[arg-type]
+        sinks = {name: folder_of(folder / name) for name in self.job.tables}
+        writer = Writer(Flow(self.job), sinks, folder_of(folder / "late"), driver)  # type: ignore[arg-type]
         while self._plan(is_restarted=is_restarted):
             self._micro_batch(writer, driver)
             is_restarted = False
@@ -317,6 +316,10 @@ class Simulation:
             check_history(self._home, self.job.query)
 
     # --- results ----------------------------------------------------------------------------------------------------
+
+    def found(self) -> Counter[str]:
+        """The rows of all tables of the program."""
+        return sum((self.written(name) for name in self.job.tables), Counter())
 
     def written(self, name: str) -> Counter[str]:
         """The rows of all micro-batches, as a reader of the folder finds them."""

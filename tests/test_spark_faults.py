@@ -18,9 +18,10 @@ import pytest
 from tests.cases import FULL
 from tests.spark_faults import Faults, Killed
 from tests.spark_mutants import MUTANTS, Mutant
-from tests.spark_schedules import EXACT, LEARNING, RANDOM, SPLIT, STREAMS, local, run_schedule, unbroken
+from tests.spark_schedules import EXACT, LEARNING, PROGRAMS, RANDOM, SPLIT, STREAMS, local, run_schedule, unbroken
 
-SCHEDULES = {EXACT: (6000, 40), LEARNING: (1300, 18), SPLIT: (1500, 20), RANDOM: (1200, 15)}
+SCHEDULES = {EXACT: (4000, 40), LEARNING: (1300, 18), SPLIT: (1500, 20), RANDOM: (1200, 15)}
+SCHEDULES |= dict.fromkeys(PROGRAMS, (500, 14))
 """How many there are of each sort, and how many of them are run by default."""
 RARE = {EXACT: (53, 66, 71), LEARNING: (41, 53, 59, 62, 82, 95, 118), SPLIT: (20, 32, 39), RANDOM: (16, 20, 27, 39)}
 """Schedules in which there is what is seldom in others: they are run besides."""
@@ -57,6 +58,7 @@ EXPECTED = {
     RANDOM: MANY | {"rows lost and made again"},
     SPLIT: MANY | WEIGHTS,
     LEARNING: MANY | WEIGHTS | LEARNED,
+    **{sort: {"done twice", "cut otherwise"} for sort in PROGRAMS},
 }
 
 

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import Column, DataFrame, SparkSession
 
-"""Messages of a micro-batch at most."""
 EARLIEST, LATEST = -2, -1
 """How Spark calls the ends of a partition."""
 
