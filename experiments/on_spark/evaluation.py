@@ -1,6 +1,6 @@
 """Speed and quality on Spark: throughput, training, overload, refresh.
 
-    python -m experiments.on_spark [throughput] [training] [overload] [refresh] [--quick]
+    python -m experiments.on_spark [throughput] [programs] [training] [overload] [refresh] [--quick]
                                       [--events N] [--minutes M] [--repeats N] [--seed S] [--out DIR]
 
 Prints a table per claim, and leaves their data (CSV) in a folder. All on two cores of this machine, ``local[2]``, and
@@ -17,12 +17,13 @@ from pathlib import Path
 from experiments.learning.drifts import DRIFTS, swapped
 from experiments.on_spark.overload import overload
 from experiments.on_spark.plans import Place, place
+from experiments.on_spark.programs import programs
 from experiments.on_spark.refresh import refresh_cost, refresh_drift
 from experiments.on_spark.throughput import throughput
 from experiments.on_spark.training import training
 from experiments.report import Report
 
-PARTS = ("throughput", "training", "overload", "refresh")
+PARTS = ("throughput", "programs", "training", "overload", "refresh")
 
 
 @dataclass(frozen=True)
@@ -84,6 +85,8 @@ def run(parts: tuple[str, ...] | list[str], sizes: Sizes, report: Report, seed: 
     with place() as where:
         if "throughput" in parts:
             throughput(report, where, sizes.events, sizes.repeats, sizes.batches, seed)
+        if "programs" in parts:
+            programs(report, where, sizes.events, sizes.repeats, sizes.batches, seed)
         if "training" in parts:
             training(report, where, 10 * sizes.events, sizes.repeats)
         if "overload" in parts:
