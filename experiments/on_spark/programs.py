@@ -107,7 +107,7 @@ COLUMNS = [
 def programs(report: Report, where: Place, each: int, repeats: int, batches: int, seed: int) -> None:
     """Events per second of each kind of program; the arguments of ``throughput``."""
     lines = [_line(name, where, each, repeats, batches, seed) for name in PROGRAMS]
-    note = "ratios: medians of runs in turns, against a pass-through that keeps events for a micro-batch where they wait"
+    note = "medians of runs in turns, against a pass-through that keeps events for a micro-batch where they wait"
     report.table("programs", f"programs on Spark, {KEYS:,} keys, local[{CORES}]", lines, COLUMNS, note)
 
 
