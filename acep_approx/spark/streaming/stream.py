@@ -169,6 +169,7 @@ class Writer:
 
     def __call__(self, packed: DataFrame, batch: int) -> None:
         """Write the results of a micro-batch, then learn from its metrics."""
+        self.driver.begin(batch)
         self._look_at_the_clock(batch - 1)  # nothing of this one was matched yet
         packed.persist()
         try:
@@ -207,6 +208,7 @@ class Writer:
 
 
 def _controlled(matcher: SparkMatcher, control: Path) -> SparkMatcher:
+    matcher = replace(matcher, program=matcher.program.controlled(control))
     spending = matcher.spending
     if spending is None:
         return matcher
