@@ -1,4 +1,4 @@
-"""A job whose queries come and go, as Spark would run it: micro-batches that are done again, workers that are killed."""
+"""A job whose queries come and go, as Spark would run it: with micro-batches that are done again after a crash."""
 
 from __future__ import annotations
 
@@ -23,6 +23,8 @@ from acep_approx.subscriptions.versions import KeptQuery, change
 from tests.spark_streamed import END, shards_of
 
 Change = Callable[[Random], None]
+Done = tuple[Processed, bytes, int | None]
+"""What came of a task, its state, and the watermark that it waits for."""
 
 
 def set_queries(home: Path, texts: dict[str, str]) -> None:
@@ -120,10 +122,10 @@ class ChangingJob:
             self.states[number] = state, until
             self.sums.update({name: getattr(processed.metrics, name) for name in ("events", "steps", "late")})
         self.found += rows[-1]
-        self.versions.append(self.pinned.version_of(batch))
+        self.versions.append(self.pinned.notes[batch])
         self._run_here(batch, piece)
 
-    def _attempt(self, batch: int, piece: np.ndarray, changes: Change) -> dict[int, tuple[Processed, bytes, int | None]]:
+    def _attempt(self, batch: int, piece: np.ndarray, changes: Change) -> dict[int, Done]:
         self.driver.begin(batch)
         made, watermark = {}, self.watermarks[-1]
         for number in range(self.job.shards):
