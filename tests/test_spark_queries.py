@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import json
 import logging
+import os
+from collections import Counter
 from pathlib import Path
 from random import Random
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
 
 from acep_approx import QuerySet
@@ -18,6 +22,7 @@ from acep_approx.api.on_spark.placing import Placing
 from acep_approx.errors import DataError, UsageError
 from acep_approx.subscriptions.versions import read_version
 from tests.cases import cases
+from tests.command_line import acep
 from tests.spark_changing import ChangingJob, set_queries
 from tests.spark_streams import QUERIES, stream
 
@@ -296,3 +301,93 @@ def test_the_whole_budget_is_the_exact_answer(tmp_path):
     job = changing_job(tmp_path, 2, "by user", "by nothing", size=60, options={"budget": "100%"})
     job.run(at_random(job.home))
     assert job.found == job.expected
+
+
+# --- with Spark -------------------------------------------------------------------------------------------------------
+
+
+def put(place: Path, number: int, events: pa.Table) -> None:
+    """Let a file of events arrive."""
+    place.mkdir(exist_ok=True)
+    draft = place / f".{number}.parquet"
+    pq.write_table(events, draft)
+    draft.rename(place / f"{number}.parquet")
+    os.utime(place / f"{number}.parquet", (number, number))
+
+
+def timed(seed: int) -> pa.Table:
+    """Events whose times Spark has a watermark for, without ties."""
+    events = stream(300, seed)
+    when = pa.array(range(1_000_000, 301_000_000, 1_000_000), pa.timestamp("us", "UTC"))
+    return events.set_column(0, "ts", when)
+
+
+IN_SECONDS = {
+    "by user": "PATTERN SEQ(A a, B b) WHERE [user] AND b.x > a.x WITHIN 20 s",
+    "high": "PATTERN C c WHERE [user] AND c.x > 6 WITHIN 1 s RETURN c.user AS user, c.x AS x",
+}
+
+
+def number_of(found: pa.Table, query: str) -> int:
+    """How many results a query has."""
+    return found.filter(pc.equal(found["query"], query)).num_rows
+
+
+@pytest.mark.xdist_group("spark")
+def test_queries_come_and_go_in_a_running_job(spark, tmp_path, caplog):
+    from acep_approx.spark import start
+
+    home, arrived, events = tmp_path / "desk", tmp_path / "arrived", timed(1)
+    set_queries(home, {"by user": IN_SECONDS["by user"]})
+    put(arrived, 0, events.slice(0, 100))
+    schema = spark.createDataFrame(events.slice(0, 1)).schema
+    matcher = QuerySet(time="ts").spark(queries=home, id="id", watermark="1 second", shards=2)
+    places = {"to": tmp_path / "found", "checkpoint": tmp_path / "checkpoint"}
+    query = start(matcher, spark.readStream.schema(schema).parquet(str(arrived)), **places)
+    try:
+        query.processAllAvailable()
+        set_queries(home, IN_SECONDS)
+        put(arrived, 1, events.slice(100, 100))
+        query.processAllAvailable()
+        set_queries(home, {"high": IN_SECONDS["high"]})
+        put(arrived, 2, events.slice(200, 100))
+        query.processAllAvailable()
+    finally:
+        query.stop()
+    found = spark.read.parquet(str(places["to"])).toArrow()
+    here, expected = QuerySet(time="ts", bind="id"), []
+    here.add(IN_SECONDS["by user"], id="by user")
+    for first, last, change_here in (
+        (0, 98, lambda: here.add(IN_SECONDS["high"], id="high")),  # the others wait for the watermark
+        (98, 198, lambda: here.remove("by user")),
+        (198, 298, lambda: None),
+    ):
+        expected += here.push(events.slice(first, last - first)).to_arrow().to_pylist()
+        expected += here.pass_time((last + 1) * 1_000_000).to_arrow().to_pylist()
+        change_here()
+    columns = ["query", "start", "end", "errors", "times", "values"]
+    assert Counter(map(str, found.select(columns).to_pylist())) == Counter(map(str, expected))
+    assert number_of(found, "by user") > 20
+    assert "version 2 from micro-batch" in caplog.text
+
+
+@pytest.mark.xdist_group("spark")
+def test_a_job_of_the_shell_takes_the_newest_version_when_it_goes_on(spark, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name, text in IN_SECONDS.items():
+        Path(f"{name}.acep").write_text(text)
+    events = timed(2)
+    put(Path("arrived"), 0, events.slice(0, 150))
+    acep("queries", "add", "desk", "by user.acep")
+    run = ("run", "--queries", "desk", "arrived", "--spark", "--stream", "--until-done", "--id", "id")
+    run += ("--watermark", "1 second", "-o", "found", "--checkpoint", "checkpoint", "--shards", "2")
+    acep(*run)
+    acep("queries", "add", "desk", "high.acep")
+    put(Path("arrived"), 1, events.slice(150, 150))
+    acep(*run)
+    found = spark.read.parquet(str(tmp_path / "found")).toArrow()
+    expected = pc.sum(pc.and_(pc.equal(events["type"], "C"), pc.greater(events["x"], 6)).slice(148, 150)).as_py()
+    assert number_of(found, "high") == expected > 0
+    here = QuerySet(time="ts", bind="id")
+    here.add(IN_SECONDS["by user"], id="by user")
+    assert number_of(found, "by user") == here.match(events.slice(0, 298)).rows
