@@ -93,8 +93,8 @@ def notes_again(_: ChangingJob, patch: pytest.MonkeyPatch) -> None:
     call = Placing.__call__
 
     def noting(placing: Placing, batch: int) -> None:
-        notes = {one: version for one, version in placing._pinned.notes.items() if one < batch}
-        (Path(placing._pinned.control) / "queries" / "micro-batches.json").write_text(json.dumps(notes))
+        notes = {one: version for one, version in placing.pinned.notes.items() if one < batch}
+        (Path(placing.pinned.control) / "queries" / "micro-batches.json").write_text(json.dumps(notes))
         call(placing, batch)
 
     patch.setattr(Placing, "__call__", noting)

@@ -2,36 +2,33 @@
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import pyarrow as pa
 
-from acep_approx.api.adding import add_planned
 from acep_approx.api.budgeted_set import new_purse
+from acep_approx.api.on_spark.bringing import Adding, bring_to, say_left_out
 from acep_approx.api.on_spark.options import spending_in
 from acep_approx.api.on_spark.pinned import Began, PinnedVersions
+from acep_approx.api.on_spark.placing import Placing, PlacingPart
 from acep_approx.api.on_spark.queries import SetProgram, SetWork, opened, with_roles, without_load
-from acep_approx.api.query_texts import QueryTexts, weights_in
 from acep_approx.errors import DataError, UsageError
 from acep_approx.events.time import shown_type, tick_unit
 from acep_approx.matching.outputs.bind import Bind, Wide, as_plain
 from acep_approx.spark.worker.program import MATCHES, Named, Needs, Program, Setting, Turn
 from acep_approx.subscriptions.state import SET, pack
-from acep_approx.subscriptions.versions import Version, read_version, weight_of
+from acep_approx.subscriptions.versions import Version, read_version
 
 if TYPE_CHECKING:
     from acep_approx.errors import AcepError
     from acep_approx.events.roles import Roles
     from acep_approx.spark.worker.program import Pin
     from acep_approx.subscriptions.running import Running
-
-log = logging.getLogger("acep_approx.spark")
-
 
 @dataclass(frozen=True)
 class ChangingProgram(SetProgram):
@@ -156,7 +153,7 @@ class ChangingProgram(SetProgram):
         work = SetProgram.begin(program, setting, turn, state)
         return ChangingWork(work.running, self, setting, {} if state is None else _held_in(state))
 
-    def empty(self, setting: Setting) -> Running:
+    def _empty(self, setting: Setting) -> Running:
         """Return a set with the options of this one, and no queries so far."""
         spending = {} if setting.spending is None else spending_in(setting.spending, Turn())
         return with_roles(opened(self.bare).fresh(new_purse(spending)), setting.roles)
@@ -165,9 +162,11 @@ class ChangingProgram(SetProgram):
         """Return what notes the version of each micro-batch."""
         if self.pinned is None:
             return None
-        from acep_approx.api.on_spark.placing import Placing
-
-        return Placing([one for one in parts if isinstance(one, ChangingProgram)], self.pinned, setting)
+        mine = [one for one in parts if isinstance(one, ChangingProgram)]
+        keys = [one.needs(setting.schema, setting.roles).keys for one in mine]
+        placed = [PlacingPart(key, tuple(one.running.graph.ids)) for one, key in zip(mine, keys, strict=True)]
+        empty = partial(self._empty, setting)
+        return Placing(Path(self.home), self.began, self.output, placed, empty, setting, self.pinned)
 
 
 def _columns(time: pa.DataType, roles: Roles) -> pa.Schema:
@@ -182,68 +181,6 @@ def _held_in(state: bytes) -> dict[str, Any]:
     with SET.reading():
         options: dict[str, Any] = saved.head["options"]
         return options
-
-
-def say_left_out(id: str, why: str) -> None:  # noqa: A002  (what users call it)
-    """Say that a query of a version is not run, and why."""
-    log.warning("the query %r is not run: it %s", id, why)
-
-
-class Adding:
-    """Adds queries to sets, by their texts.
-
-    Parameters
-    ----------
-    output : {"matches", "points", "counts"}
-    """
-
-    def __init__(self, output: str) -> None:
-        self._output, self._texts = output, QueryTexts(output)
-
-    def add(self, running: Running, id: str, text: str) -> None:  # noqa: A002  (what users call it)
-        """Add a query.
-
-        Raises
-        ------
-        QueryError, UsageError
-            As for ``QuerySet.add``.
-        """
-        planned = self._texts.planned(text, running.graph.next_number)
-        add_planned(running, planned, [id], weights_in(None, weight_of(text)), self._output)
-
-
-Wanted = Iterable[tuple[str, int, str]]
-"""Queries as they are to be: id, since which version, text."""
-
-
-def bring_to(
-    running: Running, since: dict[str, int], wanted: Wanted, add: Callable[[str, str], None]
-) -> dict[str, int]:
-    """Remove and add queries so that a set has those of a version.
-
-    Parameters
-    ----------
-    running : Running
-    since : dict of str to int
-        The versions that its queries came with.
-    wanted : iterable of (str, int, str)
-    add : callable
-        Is told the ids and the texts of those that come, in their order.
-
-    Returns
-    -------
-    dict of str to int
-        The versions that the queries came with that are wanted.
-    """
-    wanted = [*wanted]
-    after = {id_: version for id_, version, _ in wanted}
-    for id_, version in since.items():
-        if id_ in running.graph.ids and after.get(id_) != version:
-            running.remove(id_, cascade=True)
-    for id_, _, text in wanted:
-        if id_ not in running.graph.ids:
-            add(id_, text)
-    return after
 
 
 class ChangingWork(SetWork):

@@ -103,7 +103,6 @@ class PinnedVersions:
                 f"the driver has not noted in {str(self._home)!r} which queries {which} runs",
                 code="ACEP-S080",
                 hint="let all workers see the checkpoint's folder, and start the job with acep_approx.spark.start",
-                passes=True,
             )
         return notes[batch]
 

@@ -6,77 +6,94 @@ queries are that it reads or feeds; else in the first part whose keys are among 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import NamedTuple
 from zlib import crc32
 
 from acep_approx.api.budgeted_set import check_budget
-from acep_approx.api.on_spark.changing import Adding, ChangingProgram, bring_to, log, say_left_out
-from acep_approx.api.on_spark.pinned import PinnedVersions, PlacedQuery
+from acep_approx.api.on_spark.bringing import Adding, bring_to, log, say_left_out
+from acep_approx.api.on_spark.pinned import Began, PinnedVersions, PlacedQuery
 from acep_approx.errors import AcepError
 from acep_approx.spark.worker.program import Setting
 from acep_approx.subscriptions.apart import keys_of
 from acep_approx.subscriptions.graph import Entry, Graph
+from acep_approx.subscriptions.running import Running
 from acep_approx.subscriptions.versions import Version, newest_number, read_version
-
-if TYPE_CHECKING:
-    from acep_approx.subscriptions.running import Running
 
 NAMED = 5
 """Queries that a line names."""
 Placed = tuple[PlacedQuery, ...]
 
 
+class PlacingPart(NamedTuple):
+    """A part of a job: its keys, and the ids of the queries that it begins with."""
+
+    keys: tuple[str, ...]
+    ids: tuple[str, ...]
+
+
+@dataclass
 class Placing:
     """Notes the version of each micro-batch, before anything of it is done.
 
     Parameters
     ----------
-    parts : sequence of ChangingProgram
+    home : Path
+        The folder of queries.
+    began : Began
+        Its identity, and the version that the job begins with.
+    output : {"matches", "points", "counts"}
+    parts : sequence of PlacingPart
         Of the job.
-    pinned : PinnedVersions
+    empty : callable
+        Makes a set with the options of the job, and without queries.
     setting : Setting
+    pinned : PinnedVersions
     """
 
-    def __init__(self, parts: Sequence[ChangingProgram], pinned: PinnedVersions, setting: Setting) -> None:
-        self._parts, self._pinned, self._setting = parts, pinned, setting
-        self._began, self._home = parts[0].began, Path(parts[0].home)
-        self._keys = [part.needs(setting.schema, setting.roles).keys for part in parts]
-        self._told: set[tuple[str, int]] = set()
-        self._complaint = ""
+    home: Path
+    began: Began
+    output: str
+    parts: Sequence[PlacingPart]
+    empty: Callable[[], Running]
+    setting: Setting
+    pinned: PinnedVersions
+    _told: set[tuple[str, int]] = field(default_factory=set, init=False)
+    _complaint: str = field(default="", init=False)
 
     def __call__(self, batch: int) -> None:
         """Note the version of a micro-batch, unless that was done before: then what was noted stands."""
-        notes = self._pinned.notes
+        notes = self.pinned.notes
         if batch in notes:
             return
         at = notes[max(notes)] if notes else self._begin()
         newest = self._newest(at)
         if newest.number != at:
-            before = self._pinned.queries(at)
-            if not self._pinned.has(newest.number):  # else a driver that was killed had come to here
-                self._pinned.keep(newest.number, self._after(before, newest))
-            _say_changed(batch, newest.number, before, self._pinned.queries(newest.number))
-        self._pinned.note(batch, newest.number)
+            before = self.pinned.queries(at)
+            if not self.pinned.has(newest.number):  # else a driver that was killed had come to here
+                self.pinned.keep(newest.number, self._after(before, newest))
+            _say_changed(batch, newest.number, before, self.pinned.queries(newest.number))
+        self.pinned.note(batch, newest.number)
 
     def _begin(self) -> int:
         """Keep the queries of the version that the job begins with; gives its number."""
-        version = read_version(self._home, self._began.version)
-        part_of = {id_: part.part for part in self._parts for id_ in part.running.graph.ids}
-        self._pinned.keep(version.number, _placed(version, part_of))
+        version = read_version(self.home, self.began.version)
+        part_of = {id_: number for number, part in enumerate(self.parts) for id_ in part.ids}
+        self.pinned.keep(version.number, _placed(version, part_of))
         return version.number
 
     def _newest(self, at: int) -> Version:
         """Return the newest version of the folder; without queries the last one, where there is no other to go to."""
-        stays, complaint = Version(self._began.folder, at), ""
+        stays, complaint = Version(self.began.folder, at), ""
         try:
-            number = newest_number(self._home)
-            version = stays if number == at else read_version(self._home, number)
+            number = newest_number(self.home)
+            version = stays if number == at else read_version(self.home, number)
         except AcepError as error:
             version, complaint = stays, str(error)
-        if version.folder != self._began.folder:
-            version, complaint = stays, f"{str(self._home)!r} is another folder than when the job began"
+        if version.folder != self.began.folder:
+            version, complaint = stays, f"{str(self.home)!r} is another folder than when the job began"
         if complaint and complaint != self._complaint:
             log.warning("the job goes on with version %d of its queries: %s", at, complaint)
         self._complaint = complaint
@@ -87,7 +104,7 @@ class Placing:
     def _after(self, before: Placed, version: Version) -> list[PlacedQuery]:
         """Return the queries of a version that can run, each with its part; the others are told, with the reason."""
         whole, wrong = self._whole(before), dict[str, str]()
-        adding = Adding(self._parts[0].output)
+        adding = Adding(self.output)
 
         def add(id_: str, text: str) -> None:
             try:
@@ -103,7 +120,7 @@ class Placing:
         whole.on_misfit = lambda id_, error: wrong.update(
             {id_: f"does not fit the events: {error.code}: {error.message}"}
         )
-        whole.begin(self._setting.schema)
+        whole.begin(self.setting.schema)
         there = {(one.id, one.since) for one in version.queries}
         part_of = {one.id: one.part for one in before if (one.id, one.since) in there}
         part_of = {id_: part for id_, part in part_of.items() if id_ in whole.graph.ids}
@@ -117,10 +134,10 @@ class Placing:
 
     def _whole(self, placed: Placed) -> Running:
         """Return the queries that run, as one set that gets no events."""
-        whole, adding = self._parts[0].empty(self._setting), Adding(self._parts[0].output)
+        whole, adding = self.empty(), Adding(self.output)
         for one in placed:
             adding.add(whole, one.id, one.text)
-        whole.begin(self._setting.schema)
+        whole.begin(self.setting.schema)
         for _ in whole.settle():
             pass
         return whole
@@ -143,12 +160,12 @@ class Placing:
         if len(homes) > 1:
             names = ", ".join(sorted(linked)[:NAMED])
             return f"shares streams with queries that are matched apart by other keys ({names}); {RESTART}"
-        keys = {*keys_of([*entries, *_entries(graph, linked)], self._setting.roles)}
-        fitting = [part for part in homes or range(len(self._keys)) if {*self._keys[part]} <= keys]
-        keyed = [part for part in fitting if self._keys[part]]
+        keys = {*keys_of([*entries, *_entries(graph, linked)], self.setting.roles)}
+        fitting = [part for part in homes or range(len(self.parts)) if {*self.parts[part].keys} <= keys]
+        keyed = [part for part in fitting if self.parts[part].keys]
         if keyed or fitting:
             return keyed[0] if keyed else fitting[crc32(min(family).encode()) % len(fitting)]
-        has = " or ".join(", ".join(self._keys[part]) for part in homes or range(len(self._keys)))
+        has = " or ".join(", ".join(self.parts[part].keys) for part in homes or range(len(self.parts)))
         return f"cannot be matched apart by {has}, as the queries are that run already; {RESTART}"
 
     def _say_wrong(self, version: Version, part_of: dict[str, int], wrong: dict[str, str]) -> None:
