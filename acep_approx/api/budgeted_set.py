@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -298,8 +298,8 @@ class BudgetedSet:
         return self._running if self._running.arrived or self._matched is None else self._matched
 
 
-def check_budget(running: Running) -> None:
-    """Refuse, before anything is read, what the budget of a set cannot be spent on.
+def check_budget(running: Running, entries: Iterable[Entry] | None = None) -> None:
+    """Refuse, before anything is read, what the budget of a set cannot be spent on; of some of its entries, or of all.
 
     Raises
     ------
@@ -310,7 +310,7 @@ def check_budget(running: Running) -> None:
 
     if running.load is not None:
         purse = purse_of(running)
-        purse.check(purse.plan_of(entry.plan, entry.horizon) for entry in running.graph)
+        purse.check(purse.plan_of(entry.plan, entry.horizon) for entry in entries or running.graph)
 
 
 def _engines(graph: Graph, purse: Purse) -> Iterator[Engine]:

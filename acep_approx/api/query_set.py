@@ -12,6 +12,7 @@ from weakref import WeakValueDictionary
 
 import pyarrow as pa
 
+from acep_approx.api.adding import add_planned
 from acep_approx.api.budgeted_set import SPENDING, BudgetedSet, new_purse, plain
 from acep_approx.api.query import Query
 from acep_approx.api.query_texts import Planned, QueryTexts, weights_in
@@ -36,7 +37,7 @@ from acep_approx.run.lateness import Lateness
 from acep_approx.run.left_out import written
 from acep_approx.run.order import Order
 from acep_approx.run.run import OrderedRun, parts_of
-from acep_approx.subscriptions.graph import entries_of, is_hidden
+from acep_approx.subscriptions.graph import is_hidden
 from acep_approx.subscriptions.members import Member
 from acep_approx.subscriptions.results import Found, Subscription, Subscriptions
 from acep_approx.subscriptions.running import Misfit, Running, Standing
@@ -316,27 +317,10 @@ class QuerySet(TunableSet, BudgetedSet, SavedSet, OrderedRun):
 
     def _add(self, query: Planned | Alike, ids: Sequence[str | None], weights: Sequence[float]) -> dict[str, int]:
         """Add a query, or many that are alike; gives their ids and numbers."""
-        added = self._added(query, ids)
-        known = zip(added.values(), weights, strict=True)
-        self._running.graph.weights |= {number: weight for number, weight in known if weight != 1}
-        return added
-
-    def _added(self, query: Planned | Alike, ids: Sequence[str | None]) -> dict[str, int]:
         graph = self._running.graph
         graph.refuse_taken([id_ for id_ in ids if id_ is not None])
         names = [graph.free_id() if id_ is None else id_ for id_ in ids]
-        if isinstance(query, Alike):
-            return dict(zip(names, self._running.add_alike(query, names, self.output), strict=True))
-        more: dict[str, Any] = {"id": names[0], "first": graph.next_number, "horizon": query.horizon}
-        parts = entries_of(query.plans, query.text, self.output, **more)
-        for number, part in enumerate(parts):
-            try:
-                self._running.add(part)
-            except UsageError:
-                if number:
-                    self._running.take_back(part.id)
-                raise
-        return {names[0]: parts[-1].number}
+        return add_planned(self._running, query, names, weights, self.output)
 
     @checked
     def remove(self, id: str | Subscription, *, cascade: bool = False) -> None:  # noqa: A002  (what users call it)
@@ -690,11 +674,15 @@ class QuerySet(TunableSet, BudgetedSet, SavedSet, OrderedRun):
             source.use(levels.roles.read_in(levels.columns), is_stamped=self._stamp)
 
     @checked
-    def spark(self, **options: Any) -> SparkMatcher:
+    def spark(self, *, queries: str | Path | None = None, **options: Any) -> SparkMatcher:
         """A function from Spark DataFrames of events to DataFrames of results, batch and streaming.
 
         Parameters
         ----------
+        queries : str or Path, optional
+            A folder with versions, as ``acep queries`` writes it: the set gives the options, and has no query of its
+            own. A stream that ``spark.start`` runs takes each new version while it runs. Rows are those of
+            ``Found.to_arrow`` then.
         **options
             ``id``, ``bind``, ``shards``, ``watermark``, ``on_malformed``, ``budget``, ``history``, ``learn``,
             ``policy``, ``audit``, ``seed`` and ``full_work``, as for ``Query.spark``. Which columns are time, key and
@@ -709,7 +697,10 @@ class QuerySet(TunableSet, BudgetedSet, SavedSet, OrderedRun):
         Raises
         ------
         UsageError
-            ``ACEP-U064``: the set has a load budget, sources or a clock of its own.
+            ``ACEP-U064``: the set has a load budget, sources or a clock of its own; ``ACEP-S089``: it has queries, and
+            ``queries`` is given, too; ``ACEP-U231``: the folder has no versions.
+        DataError
+            ``ACEP-D210``: its versions are damaged.
 
         Notes
         -----
@@ -732,7 +723,18 @@ class QuerySet(TunableSet, BudgetedSet, SavedSet, OrderedRun):
                 REFUSED.refuse(f"{name} on Spark")
         late = self._made_with["reorder"] or self._made_with["watermark"]
         roles = {name: self._running.wanted[name] for name in ("time", "key", "type", "unit")}
-        return spark_matcher(SetProgram.of(self._running), roles, **{"watermark": late} | options)
+        options = {"watermark": late} | options
+        if queries is None:
+            return spark_matcher(SetProgram.of(self._running), roles, **options)
+        from acep_approx.api.on_spark.changing import ChangingProgram
+
+        if len(self):
+            raise UsageError(
+                f"the set has {len(self):,} queries of its own, and queries={str(queries)!r} names a folder of others",
+                code="ACEP-S089",
+                hint=f"take a set without queries: QuerySet(time=...).spark(queries={str(queries)!r})",
+            )
+        return spark_matcher(ChangingProgram.reading(self._running, self.output, Path(queries)), roles, **options)
 
     @never_raises
     def _repr_html_(self) -> str:

@@ -22,6 +22,7 @@ from acep_approx.cli.commands.demo import demo
 from acep_approx.cli.commands.describe import check, explain
 from acep_approx.cli.commands.look import look
 from acep_approx.cli.commands.package import package, warm
+from acep_approx.cli.commands.queries import queries
 from acep_approx.cli.commands.replay import replay
 from acep_approx.cli.commands.run import run
 from acep_approx.cli.commands.train import train
@@ -317,6 +318,11 @@ EXAMPLES: dict[str, dict[Callable[..., None], list[str]]] = {
             "acep explain 'ab*c WITHIN 10' --format dot | dot -Tsvg > automaton.svg",
             "acep explain --queries queries/",
             "acep explain @hygiene.acep --format mermaid",
+        ],
+        queries: [
+            "acep queries add queries/ rising.acep falling.acep",
+            "acep queries remove queries/ falling",
+            "acep queries list queries/ --format jsonl",
         ],
     },
     "Ask why": {

@@ -6,13 +6,14 @@ A text ends at ``;``, which plays no role in quotes and comments.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from acep_approx.cli.terminal import amount, read_text, say, show_error
 from acep_approx.errors import AcepError, QueryError, UsageError
+from acep_approx.subscriptions.versions import is_versioned, read_version, weight_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -26,7 +27,6 @@ SHOWN = 20
 """Wrong queries that are told one by one."""
 _PIECE = re.compile(r"""(?:'[^']*(?:'|\Z)|`[^`]*(?:`|\Z)|--[^\n]*|[^;'`-]|-(?!-))*""")
 _ID = re.compile(r"^\s*--\s*id:\s*(\S+)\s*$", re.MULTILINE | re.IGNORECASE)
-_WEIGHT = re.compile(r"^\s*--\s*weight:\s*(\S+)\s*$", re.MULTILINE | re.IGNORECASE)
 _BLANK = re.compile(r"(?:\s|--[^\n]*)*")
 
 
@@ -46,11 +46,7 @@ class QueryPiece:
     @property
     def weight(self) -> str | float:
         """What its match points count for: a number, or a column of its table."""
-        found = _WEIGHT.search(self.text)
-        try:
-            return float(found[1]) if found else 1.0
-        except ValueError:
-            return str(found[1]) if found else 1.0
+        return weight_of(self.text)
 
     @property
     def table(self) -> Path | None:
@@ -200,13 +196,18 @@ def split_texts(whole: str) -> Iterator[tuple[int, str]]:
 
 
 def pieces(folder: Path) -> Iterator[QueryPiece]:
-    """All texts of the files of a folder, in the order of their names.
+    """Return all texts of a folder: of its files, in the order of their names, or of its newest version.
 
     Raises
     ------
     UsageError
         ``ACEP-U068``: there is no such folder, or no query in it; ``ACEP-U010``: a file cannot be read.
     """
+    if is_versioned(folder):
+        version = read_version(folder)
+        for one in version.queries:
+            yield QueryPiece(folder / version.name, one.id, one.text, 0, one.text)
+        return
     there = folder.glob("*") if folder.is_dir() else ()
     files = sorted(path for path in there if path.suffix in SUFFIXES and not path.is_dir())
     if not files:
@@ -214,6 +215,17 @@ def pieces(folder: Path) -> Iterator[QueryPiece]:
         raise UsageError(
             f"{str(folder)!r} {what}", code="ACEP-U068", hint="name a folder with queries: --queries FOLDER"
         )
+    yield from pieces_of(files)
+
+
+def pieces_of(files: Iterable[Path]) -> Iterator[QueryPiece]:
+    """Return all texts of some files.
+
+    Raises
+    ------
+    UsageError
+        ``ACEP-U010``: a file cannot be read.
+    """
     for file in files:
         whole = read_text(file)
         found = list(split_texts(whole))

@@ -52,7 +52,7 @@ def groups_of(graph: Graph, roles: Roles) -> list[Group]:
     families = _families(graph)
     groups: dict[tuple[str, ...], Group] = {}
     for entries in families:
-        keys = _keys(entries, roles)
+        keys = keys_of([one.entry for one in entries], roles)
         group = groups.setdefault(keys, Group(keys))
         group.families += _ids(entries)
     found: list[Group] = []
@@ -109,12 +109,12 @@ def _of_parts(one: _Owned) -> list[str]:
     return [f"query {one.entry.id}"] if one.entry.shared is None else []
 
 
-def _keys(entries: Sequence[_Owned], roles: Roles) -> tuple[str, ...]:
-    """The columns by which all entries of a family can be matched apart, in the order of the first one."""
-    own = [_own_keys(one.entry, roles) for one in entries]
+def keys_of(entries: Sequence[Entry], roles: Roles) -> tuple[str, ...]:
+    """Return the columns by which all entries of a family can be matched apart, in the order of the first one."""
+    own = [_own_keys(one, roles) for one in entries]
     shared = [key for key in own[0] if all(key in others for others in own)]
     if len(entries) > 1:
-        publishers = [one.entry for one in entries if one.entry.publish is not None]
+        publishers = [one for one in entries if one.publish is not None]
         shared = [key for key in shared if all(_shows(one, key, roles) for one in publishers)]
     return tuple(shared)
 

@@ -27,7 +27,7 @@ from acep_approx.subscriptions.state import SET, pack, restored
 if TYPE_CHECKING:
     from acep_approx.events.roles import Roles
     from acep_approx.spark.worker.spending import Spending
-    from acep_approx.subscriptions.running import Running
+    from acep_approx.subscriptions.running import Misfit, Running
 
 
 @dataclass(frozen=True)
@@ -48,23 +48,21 @@ class SetProgram(Program):
     @classmethod
     def of(cls, running: Running) -> Self:
         """The queries of a set, before any event."""
-        fresh = running.fresh()
-        fresh.load, fresh.new_load = None, None
-        return cls(_packed(fresh))
+        return cls(without_load(running))
 
     @cached_property
     def running(self) -> Running:
         """The queries, before any event."""
-        return _opened(self.state)
+        return opened(self.state)
 
     def __getstate__(self) -> dict[str, Any]:
         """Without what is made of the state when it is asked for."""
-        return {"state": self.state, "columns": self.columns}
+        return {name: value for name, value in vars(self).items() if name != "running"}
 
-    def _begun(self, schema: pa.Schema, roles: Roles) -> Running:
-        """The same once the columns of the events are known."""
-        running = self.running.fresh()
-        running.wanted |= {name: getattr(roles, name) for name in ("time", "key", "type", "unit")}
+    def _begun(self, schema: pa.Schema, roles: Roles, on_misfit: Misfit | None = None) -> Running:
+        """The same once the columns of the events are known; for ``on_misfit`` see ``Running``."""
+        running = with_roles(self.running.fresh(), roles)
+        running.on_misfit = on_misfit
         running.begin(schema)
         return running
 
@@ -79,7 +77,7 @@ class SetProgram(Program):
         shown = replace(bind, id=id) if isinstance(bind, Wide) else bind or id or running.columns
         running = self.running.fresh()
         running.graph.bind = shown
-        made = type(self).of(running)
+        made = replace(self, state=without_load(running))
         found = made._begun(schema, roles).found(iter(()))
         return replace(made, columns=found.table().schema)
 
@@ -112,7 +110,7 @@ class SetProgram(Program):
         for one in [one for one in running.graph.ids if one not in kept]:
             if one in running.graph.ids:  # it may have gone with another one
                 running.remove(one, cascade=True)
-        return replace(type(self).of(running), columns=self.columns)
+        return replace(self, state=without_load(running))
 
     def check(self, spending: Spending) -> None:
         """Refuse a budget that cannot be spent on these queries."""
@@ -127,10 +125,9 @@ class SetProgram(Program):
         if setting.spending is not None:
             new_load = new_purse(spending_in(setting.spending, turn, setting.shards, setting.parts))
         if state is not None:
-            running = _opened(state, new_load)
+            running = opened(state, new_load)
         else:
-            running = self.running.fresh(new_load)
-            running.wanted |= {name: getattr(setting.roles, name) for name in ("time", "key", "type", "unit")}
+            running = with_roles(self.running.fresh(new_load), setting.roles)
         running.begin(setting.schema)
         return SetWork(running, self.columns)
 
@@ -147,11 +144,24 @@ class SetProgram(Program):
         return "no column is a key of all of its queries, as [user] is"
 
 
+def with_roles(running: Running, roles: Roles) -> Running:
+    """Return a set that has seen no event, told which columns play which roles."""
+    running.wanted |= {name: getattr(roles, name) for name in ("time", "key", "type", "unit")}
+    return running
+
+
+def without_load(running: Running) -> bytes:
+    """Return the state of the queries of a set before any event, without its load budget."""
+    fresh = running.fresh()
+    fresh.load, fresh.new_load = None, None
+    return _packed(fresh)
+
+
 def _packed(running: Running) -> bytes:
     return pack(running, {"bind": as_plain(running.graph.bind)})
 
 
-def _opened(state: bytes, new_load: Callable[[], Purse] | None = None) -> Running:
+def opened(state: bytes, new_load: Callable[[], Purse] | None = None) -> Running:
     """The queries of a state, ready for the next event.
 
     Raises

@@ -20,6 +20,7 @@ from acep_approx.cli.runs.spending import check_budget
 from acep_approx.cli.terminal import amount, say
 from acep_approx.errors import UsageError
 from acep_approx.events.writing.outfile import JDBC
+from acep_approx.subscriptions.versions import is_versioned
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -143,11 +144,24 @@ def _of_set(request: RunRequest, home: Path, more: dict[str, Any]) -> _Program:
     folder.tell_wrong()
     more["watermark"] = more["watermark"] or options.many.reorder
 
-    def matcher(schema: pa.Schema) -> SparkMatcher:
+    if options.stream.stream and is_versioned(home):  # the job takes each new version, and says what it leaves out
+        from acep_approx.api import QuerySet
+
+        matcher = QuerySet(**how, **options.source.roles).spark(queries=home, **more)
+        return _Program(lambda schema: _checked_against(folder, schema, matcher) if options.many.strict else matcher)
+
+    def matcher_of(schema: pa.Schema) -> SparkMatcher:
         folder.leave_out_misfits(schema, strict=options.many.strict)
         return folder.desk.spark(**more)
 
-    return _Program(matcher, lambda: _end(folder))
+    return _Program(matcher_of, lambda: _end(folder))
+
+
+def _checked_against(folder: Folder, schema: pa.Schema, matcher: SparkMatcher) -> SparkMatcher:
+    """Refuse to begin where a query does not fit the events (``--strict``)."""
+    folder.desk.check(schema, folder.misfit)
+    folder.refuse()
+    return matcher
 
 
 def _end(folder: Folder) -> None:

@@ -78,6 +78,8 @@ class Driver:
     _warned: bool = field(init=False, default=False)
 
     def __post_init__(self) -> None:
+        programs = [part.program for part in self.job.parts]
+        self._pin = programs[0].pinning(programs, self.job.setting)
         spending, query = self.job.spending, self.job.query
         if spending is None or query is None or not spending.learns or not self.job.sheds:
             return
@@ -92,6 +94,11 @@ class Driver:
                 self.refresher.restore(saved.read_bytes())
             except ValueError:
                 log.warning("%s cannot be read: what runs are worth is learned anew", saved)
+
+    def begin(self, batch: int) -> None:
+        """Fix what changes between micro-batches, before anything of this one is done."""
+        if self._pin is not None:
+            self._pin(batch)
 
     @property
     def verdict(self) -> Verdict | None:

@@ -192,6 +192,7 @@ class Writer:
 
     def __call__(self, packed: DataFrame, batch: int) -> None:
         """Write the results of a micro-batch, then learn from its metrics."""
+        self.driver.begin(batch)
         self._look_at_the_clock(batch - 1)  # nothing of this one was matched yet
         packed.persist()
         try:
@@ -243,14 +244,20 @@ def _sink(to: str | Path | Sink, flow: Flow, kafka: Mapping[str, object] | Seque
 
 def _controlled(matcher: SparkMatcher, checkpoint: str) -> SparkMatcher:
     spending, control = matcher.spending, control_of(checkpoint)
-    if spending is None:
-        return matcher
     if control is None:
+        if spending is None and not matcher.program.is_changing:
+            return matcher
         raise UsageError(
-            f"a job with a budget keeps files of its own in its checkpoint, and {checkpoint} is for Spark alone",
+            "a job with a budget, or whose queries come and go, keeps files of its own in its checkpoint, and "
+            f"{checkpoint} is for Spark alone",
             code="ACEP-S083",
             hint="name a folder of a file system that all machines have: --checkpoint /shared/checkpoint",
         )
     control.mkdir(parents=True, exist_ok=True)
+    matcher = replace(matcher, program=matcher.program.controlled(control))
+    if spending is None:
+        return matcher
+    if spending is None:
+        return matcher
     history = spending.history or (str(control / "history") if spending.learns else None)
     return replace(matcher, spending=replace(spending, control=str(control), history=history))

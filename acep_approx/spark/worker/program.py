@@ -7,8 +7,9 @@ A program is immutable and goes to the workers with the job; ``query.py`` and ``
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import pyarrow as pa
@@ -26,6 +27,8 @@ Numbers = dict[str, Any]
 """Counters, by the names of ``ShardMetrics``."""
 Named = tuple[str, pa.Table]
 """Rows of one of the tables of a program."""
+Pin = Callable[[int], None]
+"""Is told the number of a micro-batch before anything of it is done; a second time where it is done again."""
 MATCHES, CALLS = "matches", "calls"
 """The table that every program has: its results; the table of the calls that rules make."""
 CHANGES = "changes of "
@@ -109,6 +112,10 @@ class Work(ABC):
     def arrived(self) -> int:
         """How many events there were so far."""
 
+    def ready(self, batch: int | None) -> Iterable[Named]:  # noqa: ARG002  (most are what they were)
+        """Become what the program is in a micro-batch, before its events are run."""
+        return ()
+
     @abstractmethod
     def run(self, events: EventBatch) -> Iterable[Named]:
         """Run events: in order of time, and later than all before, unless the program ``orders`` them."""
@@ -156,6 +163,8 @@ class Program(ABC):
 
     orders = False
     """Whether it puts events in order itself, and wants them as they come."""
+    is_changing = False
+    """Whether what it runs may change from one micro-batch to the next, as the driver says."""
 
     @property
     @abstractmethod
@@ -203,6 +212,21 @@ class Program(ABC):
     def divided(self, schema: pa.Schema, roles: Roles, shards: int) -> Sequence[Program]:  # noqa: ARG002
         """Programs that together find the same, each with keys of its own: events go to all of them."""
         return (self,)
+
+    def controlled(self, control: Path) -> Self:  # noqa: ARG002  (most need none)
+        """Return the same for a job whose driver tells its workers things in a folder."""
+        return self
+
+    def pinning(self, parts: Sequence[Program], setting: Setting) -> Pin | None:  # noqa: ARG002  (most never change)
+        """Return what the driver calls before each micro-batch, to fix what changes between them.
+
+        Parameters
+        ----------
+        parts : sequence of Program
+            Of the job, this one first.
+        setting : Setting
+        """
+        return None
 
     @property
     def words(self) -> str:

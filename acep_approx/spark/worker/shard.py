@@ -305,10 +305,11 @@ class Shard:
             self._work = self._began(events, came + events)
         work = self._work
         before = work.counters()
+        ready = work.ready(self.batch)
         run = work.run(joined(parts)) if events else ()
         passed = work.pass_time(self.order.floor) if self.order.floor > NEVER else ()
         steps = chain(passed, run) if self.program.orders else chain(run, passed)
-        tables = self._gathered(chain(steps, work.finish() if at_end else ()))
+        tables = self._gathered(chain(ready, steps, work.finish() if at_end else ()))
         if not at_end:
             work.pause()
         late = self.order.left_out.counts.pop(LATE, 0)
