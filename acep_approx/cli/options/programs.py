@@ -91,9 +91,10 @@ class FolderOptions:
         Path | None,
         typer.Option(
             metavar="FOLDER",
-            help="Take the queries of this folder: its files *.acep and *.cel, with ; between queries. A query is "
-            "called as its file, or as the line before it says: -- id: name. NAME.acep beside NAME.parquet (or .csv) "
-            "is a template with :parameters and its table, a row for each query.",
+            help="Take the queries of this folder: its newest version (acep queries), or its files *.acep and *.cel, "
+            "with ; between queries. A query is called as its file, or as the line before it says: -- id: name. "
+            "NAME.acep beside NAME.parquet (or .csv) is a template with :parameters and its table, a row for each "
+            "query.",
         ),
     ] = None
     strict: Annotated[
