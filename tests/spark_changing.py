@@ -84,7 +84,8 @@ class ChangingJob:
     def restart(self) -> None:
         """Start the job again, as after a crash of the driver."""
         matcher = QuerySet(time="ts", output=self.output).spark(queries=self.home, id="id", **self.options)  # type: ignore[arg-type]
-        self.job: Job = _controlled(matcher, str(self.control.parent)).job(self.events.schema, is_stream=True, shards=self.shards)
+        told = _controlled(matcher, str(self.control.parent))
+        self.job: Job = told.job(self.events.schema, is_stream=True, shards=self.shards)
         self.driver = Driver(self.job, self.control)
 
     @property
