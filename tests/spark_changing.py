@@ -134,6 +134,8 @@ class ChangingJob:
             mine = [int(i) for of_part in self.shard_of for i in piece[of_part[piece] == number]]
             state, until = self.states.get(number, (None, None))
             if not mine and (until is None or until > watermark):
+                waiting = Shard(self.job, number, state, batch).order.waiting.first
+                assert waiting is None or waiting >= watermark, "a shard that is not called has events that are due"
                 continue  # Spark does not call it
             self.dice.shuffle(mine)
             is_fresh = self.dice.random() < 0.3

@@ -144,3 +144,13 @@ def test_rows_are_those_of_the_stream_out_of_order_and_above_others(pattern: str
     together = results([*texts])
     assert together == {id_: rows for one in texts for id_, rows in results([one]).items()}
     assert together
+
+
+def test_points_of_templates_name_the_events_that_they_end_with():
+    desk = QuerySet(time="ts", output="points", bind="id")
+    desk.add_many("PATTERN C c WHERE c.x > :low WITHIN 1", [{"low": 0}, {"low": 5}])
+    desk.add_many("PATTERN SEQ(C c, C d) WHERE d.x > c.x - :low WITHIN 1", [{"low": 1}, {"low": 2}])
+    events = [{"ts": tick, "type": "C", "x": 6, "id": tick} for tick in range(9)]
+    found = [row for some in (events[:4], events[4:]) for row in desk.push(some).table().to_pylist()]
+    assert len(found) == 30
+    assert all(row["id"] == row["end"] for row in found)

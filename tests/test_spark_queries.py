@@ -26,10 +26,18 @@ from tests.command_line import acep
 from tests.spark_changing import ChangingJob, set_queries
 from tests.spark_streams import QUERIES, stream
 
+POOL = QUERIES | {
+    "higher": "PATTERN C c WHERE c.x > 5 WITHIN 1",
+    "rising": "PATTERN SEQ(A a, B b) WHERE [user] AND b.x > a.x + 1 WITHIN 20",
+    "rising more": "PATTERN SEQ(A a, B b) WHERE [user] AND b.x > a.x + 3 WITHIN 7",
+    "after the last": "PATTERN SEQ(A a, ~(C c)) WHERE [user] AND a.x > 5 WITHIN 12",
+}
+"""With queries that differ in constants alone, and more that wait for the end of a window."""
+
 
 def texts(*names: str) -> dict[str, str]:
     """Some queries by their ids."""
-    return {name: QUERIES[name] for name in names}
+    return {name: POOL[name] for name in names}
 
 
 def nothing(_: Random) -> None:
@@ -42,11 +50,11 @@ def at_random(home: Any, chance: float = 0.05) -> Any:
 
     def changes(dice: Random) -> None:
         if dice.random() < chance:
-            for name in dice.sample([*QUERIES], dice.randint(1, 4)):
+            for name in dice.sample([*POOL], dice.randint(1, 4)):
                 if name in now and dice.random() < 0.7:
                     del now[name]
                 else:
-                    now[name] = QUERIES[name] + " " * dice.randrange(2)
+                    now[name] = POOL[name] + " " * dice.randrange(2)
             set_queries(home, now)
 
     return changes

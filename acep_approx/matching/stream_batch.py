@@ -211,6 +211,10 @@ class SomeEvents(StreamBatch):
         super().__init__(events, Computed(events, self.column, words, lambda names, _: outer.slots(names)[at]))
         self._columns: dict[str, pa.Array] = {}
 
+    def at(self, ids: Ints) -> Ints:
+        """Return the places in ``data`` of the events of these names."""
+        return self.outer.at(ids)
+
     def column(self, name: str) -> pa.Array:
         """The column of an attribute."""
         if name not in self._columns:

@@ -187,7 +187,10 @@ class TemplateSide(QuerySide):
         return some
 
     def run(self, batch: StreamBatch) -> Iterator[pa.Table]:
-        """Run a batch that was prepared; points whose rows name events are put with those of other templates."""
+        """Run a batch that was prepared; points whose rows name events are put with those of other templates.
+
+        Values of columns that stand for events are looked up now, as the events are let go behind the batch.
+        """
         runs, part, events, first_tick = self.runs, self._part, self._events, int(batch.ticks[0])
         runs.arrive(batch, part)
         if len(part):
@@ -196,7 +199,7 @@ class TemplateSide(QuerySide):
                 yield from runs.tables(part, events, first_tick)
             elif len((points := runs.points(part, events, first_tick)).row):
                 found, pipeline = self._of_queries(points, part), runs.pipeline
-                if batch.ids is not None:
+                if batch.ids is not None or self._bind:
                     table = PointTable(runs)
                     table.add(found)
                     yield table.table()
