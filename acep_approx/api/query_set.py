@@ -724,6 +724,7 @@ class QuerySet(TunableSet, BudgetedSet, SavedSet, OrderedRun):
         late = self._made_with["reorder"] or self._made_with["watermark"]
         roles = {name: self._running.wanted[name] for name in ("time", "key", "type", "unit")}
         options = {"watermark": late} | options
+        expect("queries", queries, (str, Path, NoneType), "a folder that acep queries has written")
         if queries is None:
             return spark_matcher(SetProgram.of(self._running), roles, **options)
         from acep_approx.api.on_spark.changing import ChangingProgram
