@@ -22,7 +22,6 @@ import os
 import re
 import secrets
 import shutil
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -35,17 +34,11 @@ from history.errors import HistoryError
 from history.files import read_json, read_plain, replace_file
 from history.graph import Graph
 from history.tables import TABLES, read_npz, read_tables, write_npz, write_tables
+from history.versions import DRAFTS, LATEST, VERSION, clear_left_over, versions
 
 FORMAT = 2
 """Changes when the layout does."""
 MANIFEST = "manifest.json"
-LATEST = "LATEST"
-VERSION = r"v[0-9]{4,12}"
-"""How the folders of versions are called."""
-DRAFTS = (".draft-", ".gone-", f".{LATEST}-")
-"""How the names of unfinished files begin."""
-LEFT_OVER = 3600.0
-"""Seconds after which what a killed writer has left behind is taken for that."""
 LEARNED = "learned.npz"
 DIGEST = "sha256"
 """Key of the manifest: what the rest of it adds up to. Histories of earlier versions have none."""
@@ -252,35 +245,11 @@ def load(path: str | os.PathLike[str], fingerprint: str | None = None, *, versio
     return Stored(graph, manifest["fingerprint"], number, manifest["notes"], learned)
 
 
-def clear_left_over(home: Path) -> None:
-    """Delete what killed writers left behind more than an hour ago; others may still be writing what is younger."""
-    for entry in home.iterdir():
-        if entry.name.startswith(DRAFTS) and _age(entry) > LEFT_OVER:
-            shutil.rmtree(entry, ignore_errors=True) if entry.is_dir() else entry.unlink(missing_ok=True)
-
-
-def _age(entry: Path) -> float:
-    """Seconds since it was written; 0 where it is gone by now."""
-    try:
-        return time.time() - entry.stat().st_mtime
-    except OSError:
-        return 0.0
-
-
 # --- what a version is -----------------------------------------------------------------------------------------------
 
 
 def _name(version: int) -> str:
     return f"v{version:04d}"
-
-
-def versions(path: str | os.PathLike[str]) -> list[int]:
-    """All versions that are there, the newest first; whether they are whole is not looked at."""
-    home = Path(path)
-    if not home.is_dir():
-        return []
-    found = (int(entry.name[1:]) for entry in home.iterdir() if re.fullmatch(VERSION, entry.name))
-    return sorted(found, reverse=True)
 
 
 def pointed(path: str | os.PathLike[str]) -> int:

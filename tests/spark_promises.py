@@ -12,7 +12,8 @@ from acep_approx.spark.streaming.driver import BEGAN, LEARNER
 from acep_approx.training import history_graph
 from acep_approx.training.history_graph import newest
 from history.files import read_json
-from history.store import LATEST, is_history
+from history.store import is_history
+from history.versions import LATEST
 
 
 def check_control(control: Path, damaged: Mapping[Path, bytes]) -> None:

@@ -297,7 +297,8 @@ def test_spark_finds_the_same(spark: Any, events: pa.Table) -> None:
     frame = spark.createDataFrame(late(some, 50, 7)).repartition(3)
     for text in (FALLING, BOUNDED, "SELECT price_1 AS low, price FROM Stock NEXT{$2.price > $1.price} Stock"):
         query = compile_query(text)
-        assert query.spark(time="ts").job(some.schema)[1] == (("name",) if query.plan.implied_key else ())
+        (part,) = query.spark(time="ts").job(some.schema).parts
+        assert part.keys == (("name",) if query.plan.implied_key else ())
         there = query.spark(time="ts")(frame).toArrow()
         assert rows(there) == rows(query.match(some).to_arrow())
     points = compile_query(BOUNDED).spark(time="ts", output="points", id="price")(frame).toArrow()

@@ -502,8 +502,8 @@ def test_version_and_help():
 
 
 PANELS = [
-    "Question", "Matching", "Keys", "Output", "Input", "Live input", "Many queries", "Active rules",
-    "Late and revised events", "Budget", "Learning", "Reports", "Spark", "Streams on Spark", "General",
+    "Question", "With add", "With list", "Matching", "Keys", "Output", "Input", "Live input", "Many queries",
+    "Active rules", "Late and revised events", "Budget", "Learning", "Reports", "Spark", "Streams on Spark", "General",
 ]  # fmt: skip
 
 

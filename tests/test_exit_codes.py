@@ -218,8 +218,9 @@ def test_spark_that_has_no_connection_is_temporary(said, passes):
     assert (explained(RuntimeError(said)) or _failed(RuntimeError(said))).is_temporary == passes
 
 
-def test_a_master_of_spark_that_does_not_answer_is_temporary(events):
-    pytest.importorskip("pyspark")
+def test_a_master_of_spark_that_does_not_answer_is_temporary(events, monkeypatch):
+    spark = pytest.importorskip("pyspark")
+    monkeypatch.setattr(spark.SparkContext, "_active_spark_context", None)  # other tests leave one, which is used then
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         master = f"spark://127.0.0.1:{free.getsockname()[1]}"

@@ -18,9 +18,10 @@ import pytest
 from acep_approx import HistoryGraph, Query, compile_query
 from acep_approx.training.history_graph import newest
 from history.errors import HistoryError
-from history.store import DIGEST, LATEST, LEARNED, MANIFEST, pointed, prune
+from history.store import DIGEST, LEARNED, MANIFEST, pointed, prune
 from history.tables import BUNDLES, DENSE, ENDS, MAPS, PAIRS, TABLES, VERTICES
 from history.values import Values
+from history.versions import LATEST
 
 QUERY = "PATTERN SEQ(A a, B b, C c) WHERE (c.x - a.x) * (c.x - a.x) < 40 WITHIN 60"
 FLIPS = 40

@@ -13,7 +13,7 @@ import pytest
 import history
 from history import Graph, HistoryError, load, save
 from history.errors import EXIT_DATA
-from history.store import LEFT_OVER
+from history.versions import LEFT_OVER
 from tests.counted_histories import assert_same, learned
 from tests.naive_history import SCHEME, random_trace
 

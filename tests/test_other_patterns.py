@@ -33,6 +33,7 @@ MAY_ASK = {
     "planning/explain.py": "writes the text of a query in CEL down, which is its pattern",
     "revisions/request.py": "refuses what asks for the start of a partition",
     "rules/compiled.py": "makes the tree of a rule's query, with columns in the places of reads",
+    "rules/apart.py": "asks whether each event is a match of its own",
     "rules/losses.py": "asks for negations: runs that are lost may then have kept others from matching",
     "rules/unsure.py": "asks for what keeps a match from being known: negations, and what may be passed over",
     "rules/lockstep/eligible.py": "asks whether an event can complete several matches",

@@ -20,7 +20,8 @@ from acep_approx import compile_query
 from acep_approx.api import Query
 from acep_approx.training.history_graph import HistoryGraph, newest
 from history.errors import HistoryError
-from history.store import LEFT_OVER, point_to_newest, pointed, prune, versions
+from history.store import point_to_newest, pointed, prune
+from history.versions import LEFT_OVER, versions
 from tests.cases import FULL
 from tests.patience import until
 

@@ -175,11 +175,6 @@ def test_what_does_not_go_together_is_refused_at_once(asked: dict[str, Any], cod
         QUERY.matcher(**asked)
 
 
-def test_spark_refuses_what_it_cannot_do_yet() -> None:
-    with pytest.raises(UsageError, match="ACEP-U055"):
-        QUERY.spark(emit="early")
-
-
 def test_wrong_input_changes_nothing() -> None:
     """What is refused is refused whole; the rows that are given again are taken in as if nothing had been."""
     matcher: Any = QUERY.matcher(emit="early", id="id", watermark=50)

@@ -17,7 +17,8 @@ from acep_approx.spark.worker.job import Part
 from acep_approx.spark.worker.query import QueryProgram
 from acep_approx.spark.worker.shard import Shard
 from acep_approx.spark.worker.spending import Spending
-from history.store import pointed, versions
+from history.store import pointed
+from history.versions import versions
 from tests.one_reading import learned
 from tests.spark_driving import BATCH, QUERY, SHARDS, job_of, micro_batches, run, stream
 

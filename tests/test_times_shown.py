@@ -117,9 +117,9 @@ def test_with_a_unit_results_are_those_of_timestamps(output):
 @pytest.mark.parametrize("how", [{"bind": ["ts", "x"]}, {"id": "ts"}, {}])
 def test_spark_is_told_of_the_same_columns(how):
     text = QUERY if how else QUERY + RETURNS
-    wanted = compile_query(text).spark(time="ts", **how).job(events(None).schema)[0].results
+    wanted = compile_query(text).spark(time="ts", **how).job(events(None).schema).results
     for unit in PER_SECOND:
-        found = compile_query(text).spark(time="ts", unit=unit, **how).job(events(unit).schema)[0].results
+        found = compile_query(text).spark(time="ts", unit=unit, **how).job(events(unit).schema).results
         assert found == wanted
 
 

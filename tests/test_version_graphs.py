@@ -18,7 +18,7 @@ from acep_approx.budget.budget import Budget
 from acep_approx.cli.main import app
 from acep_approx.learning import cohort
 from acep_approx.spark.streaming.driver import Driver
-from history.store import versions
+from history.versions import versions
 from tests.cases import FULL
 from tests.spark_driving import BATCH, QUERY, TEXT, job_of, micro_batches, stream
 

@@ -5,7 +5,7 @@
 
 A version is whole and never changes: it is written beside the others under another name, and renamed when it is
 complete. Then LATEST is replaced. So a reader sees this version or the one before. A history is laid out in the same
-way (``history.store``).
+way (``history.versions``).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from typing import Any
 
 from acep_approx.errors import DataError, UsageError
 from history.files import read_json, read_plain, replace_file
-from history.store import LATEST, VERSION, clear_left_over, versions
+from history.versions import LATEST, VERSION, clear_left_over, versions
 
 FORMAT = 1
 """Changes when the layout does."""

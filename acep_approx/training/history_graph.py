@@ -63,10 +63,11 @@ from history.coverage.groups import sketch_error
 from history.errors import HistoryError
 from history.graph import MOST_BUNDLES
 from history.graph import Graph as History
-from history.store import damaged, is_history, nothing_at, pointed, versions, written
+from history.store import damaged, is_history, nothing_at, pointed, written
 from history.store import load as stored_history
 from history.store import save as store_history
 from history.values import Values, fit_values, with_counts
+from history.versions import versions
 
 Measure = Callable[["HistoryGraph", Part], Promises]
 """Says what a history promises, by the end of a past that it has not learned from."""

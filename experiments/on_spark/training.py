@@ -17,9 +17,9 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from rich.markup import escape
 
 from acep_approx import AcepError, compile_query
-from acep_approx.events import flights, infer_roles
+from acep_approx.events import flights
 from acep_approx.spark import train_history
-from acep_approx.spark.past.training import _Training, log
+from acep_approx.spark.past.training import _Training, check_past, log
 from acep_approx.spark.plan.columns import arrow_schema
 from acep_approx.training.past import portions
 from experiments.on_spark.plans import Place, spread
@@ -134,9 +134,11 @@ def _learn(past: DataFrame) -> Learned:
 
 
 def _pass(past: DataFrame) -> float:
-    plan = compile_query(QUERY).plan
+    query = compile_query(QUERY)
+    plan = query.plan
     begun = time.perf_counter()
-    job = _Training.of(past, plan, infer_roles(arrow_schema(past.schema), time="ts"), None)
+    roles, columns = check_past(arrow_schema(past.schema), query, time="ts")
+    job = _Training.of(past, plan, roles, columns, None)
     _, total = job.end()
     kept = job.in_portions(portions(plan, total))
     passed = kept.mapInArrow(identity, from_arrow_schema(arrow_schema(kept.schema)))

@@ -176,7 +176,7 @@ class _Conversion:
         if value is None:
             return () if param.multiple or param.nargs == -1 else None
         if self._option.type_descriptor.parameter_info.parser is None:
-            if holds is str and type(value) is str:
+            if holds in (str, int, float) and type(value) is holds:  # of a number that is given the text comes here
                 return value
             if holds == list[str] and type(value) is tuple and set(map(type, value)) <= {str}:
                 return list(value)
