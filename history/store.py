@@ -19,7 +19,6 @@ import errno
 import hashlib
 import json
 import os
-import re
 import secrets
 import shutil
 from collections.abc import Mapping
@@ -31,10 +30,10 @@ import pyarrow as pa
 
 from history.checking import Array, check_manifest, require, scheme_of
 from history.errors import HistoryError
-from history.files import read_json, read_plain, replace_file
+from history.files import read_json, read_plain
 from history.graph import Graph
 from history.tables import TABLES, read_npz, read_tables, write_npz, write_tables
-from history.versions import DRAFTS, LATEST, VERSION, clear_left_over, versions
+from history.versions import DRAFTS, LATEST, clear_left_over, has_versions, name_of, point, pointed_to, versions
 
 FORMAT = 2
 """Changes when the layout does."""
@@ -142,8 +141,7 @@ def _home_at(path: str | os.PathLike[str]) -> Path:
 
 def is_history(path: str | os.PathLike[str]) -> bool:
     """Whether there is a history, whole or damaged."""
-    home = _home_at(path)
-    return bool(versions(home)) or (home / LATEST).exists()
+    return has_versions(_home_at(path))
 
 
 SHOWN = 3
@@ -232,7 +230,7 @@ def load(path: str | os.PathLike[str], fingerprint: str | None = None, *, versio
     manifest = _manifest(home, number)
     if fingerprint is not None:
         _same_query(manifest, fingerprint, home)
-    folder = home / _name(number)
+    folder = home / name_of(number)
     for name, digest in manifest["files"].items():
         if digest != _digest(folder / name, home):
             raise damaged(home, f"{name} is not the file that was written")
@@ -246,10 +244,6 @@ def load(path: str | os.PathLike[str], fingerprint: str | None = None, *, versio
 
 
 # --- what a version is -----------------------------------------------------------------------------------------------
-
-
-def _name(version: int) -> str:
-    return f"v{version:04d}"
 
 
 def pointed(path: str | os.PathLike[str]) -> int:
@@ -267,12 +261,11 @@ def pointed(path: str | os.PathLike[str]) -> int:
     """
     home = Path(path)
     try:
-        text = read_plain(home / LATEST).decode().strip()
-    except (OSError, ValueError) as error:
+        return pointed_to(home)
+    except OSError as error:
         raise damaged(home, f"{LATEST} cannot be read") from error
-    if not re.fullmatch(VERSION, text):
-        raise damaged(home, f"{LATEST} names no version: {text[:40]!r}")
-    return int(text[1:])
+    except ValueError as error:
+        raise damaged(home, str(error)) from error
 
 
 def damaged(home: str | os.PathLike[str], what: str) -> HistoryError:
@@ -285,7 +278,7 @@ def damaged(home: str | os.PathLike[str], what: str) -> HistoryError:
 
 
 def _manifest(home: Path, version: int) -> dict[str, Any]:
-    file = home / _name(version) / MANIFEST
+    file = home / name_of(version) / MANIFEST
     try:
         manifest: dict[str, Any] = read_json(file)
         found = manifest["format"]
@@ -294,9 +287,9 @@ def _manifest(home: Path, version: int) -> dict[str, Any]:
             require(is_as_written, "it is not the one that was written")
             check_manifest(manifest, TABLES, (LEARNED,))
     except (OSError, KeyError, TypeError) as error:
-        raise damaged(home, f"{_name(version)}/{MANIFEST} is missing or not whole") from error
+        raise damaged(home, f"{name_of(version)}/{MANIFEST} is missing or not whole") from error
     except ValueError as error:
-        raise damaged(home, f"{_name(version)}/{MANIFEST} is not whole: {error}") from error
+        raise damaged(home, f"{name_of(version)}/{MANIFEST} is not whole: {error}") from error
     if found != FORMAT:
         raise HistoryError(
             f"the history at {str(home)!r} has format {found}, this version reads format {FORMAT}",
@@ -352,17 +345,13 @@ def _write(graph: Graph, home: Path, version: int, manifest: dict[str, Any], lea
         manifest[DIGEST] = _sum(manifest)
         text = json.dumps(manifest, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
         (draft / MANIFEST).write_text(text, encoding="utf-8")
-        folder = home / _name(version)
+        folder = home / name_of(version)
         draft.rename(folder)  # fails if another process has just written this version: it is not empty
     except BaseException:
         shutil.rmtree(draft, ignore_errors=True)
         raise
-    _point(home, version)
+    point(home, version)
     return folder
-
-
-def _point(home: Path, version: int) -> None:
-    replace_file(home / LATEST, f"{_name(version)}\n".encode())
 
 
 # --- while it is refreshed ----------------------------------------------------------------------------------
@@ -377,13 +366,13 @@ def point_to_newest(path: str | os.PathLike[str]) -> None:
     home = Path(path)
     there = versions(home)
     if there and not (home / LATEST).exists():
-        _point(home, there[0])
+        point(home, there[0])
 
 
 def written(path: str | os.PathLike[str], version: int) -> int:
     """When a version was written, in ns: another history in the same place has another time; -1 if it is not there."""
     try:
-        return (Path(path) / _name(version) / MANIFEST).stat().st_mtime_ns
+        return (Path(path) / name_of(version) / MANIFEST).stat().st_mtime_ns
     except OSError:
         return -1
 
@@ -416,9 +405,9 @@ def prune(path: str | os.PathLike[str], keep: int = 8, since: int = 0) -> list[i
         return []
     old = [version for version in versions(home)[keep:] if version != latest and version > since]
     for version in old:
-        gone = home / f".gone-{_name(version)}"
+        gone = home / f".gone-{name_of(version)}"
         shutil.rmtree(gone, ignore_errors=True)
-        (home / _name(version)).rename(gone)
+        (home / name_of(version)).rename(gone)
         shutil.rmtree(gone, ignore_errors=True)
     clear_left_over(home)
     return old

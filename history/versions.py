@@ -12,6 +12,8 @@ import shutil
 import time
 from pathlib import Path
 
+from history.files import read_plain, replace_file
+
 LATEST = "LATEST"
 VERSION = r"v[0-9]{4,12}"
 """How the folders of versions are called."""
@@ -28,6 +30,40 @@ def versions(path: str | os.PathLike[str]) -> list[int]:
         return []
     found = (int(entry.name[1:]) for entry in home.iterdir() if re.fullmatch(VERSION, entry.name))
     return sorted(found, reverse=True)
+
+
+def name_of(version: int) -> str:
+    """What the folder of a version is called."""
+    return f"v{version:04d}"
+
+
+def has_versions(home: Path) -> bool:
+    """Whether a folder has versions, or says that it had, whole or damaged."""
+    return bool(versions(home)) or (home / LATEST).exists()
+
+
+def pointed_to(home: Path) -> int:
+    """The version that the pointer names.
+
+    Raises
+    ------
+    OSError
+        It cannot be read.
+    ValueError
+        It names none; the text says what is wrong.
+    """
+    try:
+        text = read_plain(home / LATEST).decode().strip()
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{LATEST} cannot be read") from error
+    if not re.fullmatch(VERSION, text):
+        raise ValueError(f"{LATEST} names no version: {text[:40]!r}")
+    return int(text[1:])
+
+
+def point(home: Path, version: int) -> None:
+    """Let the pointer name a version."""
+    replace_file(home / LATEST, f"{name_of(version)}\n".encode())
 
 
 def clear_left_over(home: Path) -> None:

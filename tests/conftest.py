@@ -93,8 +93,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.hookimpl(optionalhook=True)  # of pytest-xdist
 def pytest_xdist_auto_num_workers() -> int:
-    """With ``-n auto`` two processes more than there are cores: tests of Spark and Kafka wait for much of the time."""
-    return cores() + 2
+    """With ``-n auto`` one process more than there are cores: tests of Spark and Kafka wait for much of the time."""
+    return cores() + 1
 
 
 @pytest.hookimpl(optionalhook=True)  # of pytest-xdist

@@ -26,7 +26,7 @@ from acep_approx.spark.worker import held
 from acep_approx.spark.worker.shard import Shard
 from acep_approx.spark.worker.spending import Spending
 from acep_approx.training.history_graph import HistoryGraph
-from history import files, store
+from history import files, store, versions
 from tests.spark_schedules import EXACT, LEARNING, SPLIT
 
 Mutant = Callable[[], AbstractContextManager[Any]]
@@ -122,7 +122,7 @@ def weights_are_written_in_place() -> AbstractContextManager[Any]:
 
 
 def the_pointer_is_written_in_place() -> AbstractContextManager[Any]:
-    return patch.object(store, "replace_file", in_place)
+    return patch.object(versions, "replace_file", in_place)
 
 
 @contextmanager
@@ -131,7 +131,7 @@ def a_version_is_pointed_to_before_it_is_there() -> Iterator[None]:
     real = store._write
 
     def write(graph: Any, home: Path, version: int, *rest: Any) -> Path:
-        store.replace_file(home / store.LATEST, f"{store._name(version)}\n".encode())
+        versions.point(home, version)
         return real(graph, home, version, *rest)
 
     with patch.object(store, "_write", write):

@@ -87,6 +87,11 @@ class Roles:
         others = {name: value for name, value in vars(self).items() if name not in ("time_format", "columns")}
         return others | TimeFormat.plain(self.time_format)
 
+    @property
+    def named(self) -> dict[str, str | None]:
+        """What ``infer_roles`` may be told, for whoever knows it already."""
+        return {"time": self.time, "key": self.key, "type": self.type, "unit": self.unit}
+
     def read_in(self, columns: Collection[str]) -> Roles:
         """The same without a start that nobody asks for: it is not among the columns that are read."""
         return self if self.start is None or self.start in columns else dataclasses.replace(self, start=None)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time as clock
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -54,12 +54,28 @@ class EventBatch:
         ids, row_numbers = (None if column is None else column[part] for column in (self.ids, self.rows))
         return EventBatch(self.first_row + first, self.ticks[part], self.data.slice(first, rows), ids, row_numbers)
 
+    def of_columns(self, names: Sequence[str], first_row: int) -> EventBatch:
+        """The same events as a program reads them: with these columns alone, numbered from a row on."""
+        columns = [encode_text(self.data.column(name)) for name in names]
+        return EventBatch(first_row, self.ticks, pa.RecordBatch.from_arrays(columns, names=[*names]))
+
     def at(self, ids: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         """Where the events of these names stand in the batch."""
         if self.ids is None:
             return ids - self.first_row if self.rows is None else np.searchsorted(self.rows, ids)
         order = np.argsort(self.ids)
         return order[np.searchsorted(self.ids, ids, sorter=order)]
+
+
+def earliest(ticks: Iterable[int | None]) -> int | None:
+    """The first of some ticks, as far as there are any.
+
+    Examples
+    --------
+    >>> earliest([5, None, 3]), earliest([None])
+    (3, None)
+    """
+    return min((tick for tick in ticks if tick is not None), default=None)
 
 
 def read_events(

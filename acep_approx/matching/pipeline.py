@@ -20,7 +20,7 @@ from acep_approx.engines.progress import RunProgress
 from acep_approx.engines.runs.event_columns import EventColumns
 from acep_approx.engines.runs.load_shedder import LoadShedder
 from acep_approx.events.columns import missing_column
-from acep_approx.events.stream import EventBatch
+from acep_approx.events.stream import EventBatch, earliest
 from acep_approx.matching.binding import bound, has_times, with_times
 from acep_approx.matching.choice import PLAIN, Parts, Shown, Way, planned, way
 from acep_approx.matching.fitting import check_columns, columns_as_text, columns_in_order, compared_columns, with_text
@@ -338,7 +338,7 @@ class Pipeline(QuerySide):
         """The tick that ``pass_time`` must be given for the next match that waits; None where none does."""
         first, idle, finder = self.results.waits_until, self.key_slots.idle, self.results.finder
         ends = None if idle is None or finder is None else idle.first_end(finder.waits_in)
-        return min((tick for tick in (first, ends) if tick is not None), default=None)
+        return earliest((first, ends))
 
     def finish(self) -> Iterator[pa.Table]:
         """What was still waiting for the end of its window; if more events may come, only what they cannot change."""

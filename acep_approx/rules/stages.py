@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from acep_approx.arrays import Bools, Ints
-from acep_approx.events.stream import EventBatch
+from acep_approx.events.stream import EventBatch, earliest
 from acep_approx.kernels.rules.sweep import Reads
 from acep_approx.matching.pipeline import Pipeline
 from acep_approx.matching.stream_batch import ColumnOf
@@ -177,8 +177,7 @@ class Detector:
     @property
     def waits_until(self) -> int | None:
         """The tick that ``pass_time`` must be given for the next match that waits; None where none does."""
-        ticks = [one.waits_until for one in self.pipelines]
-        return min((tick for tick in ticks if tick is not None), default=None)
+        return earliest(one.waits_until for one in self.pipelines)
 
 
 def reads_of(rules: list[CompiledRule]) -> list[ReadColumn]:

@@ -6,8 +6,9 @@ shows their key under the name that the key has: so a reader with that key meets
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from acep_approx.events.roles import Roles
 from acep_approx.query.syntax import Attribute
@@ -49,12 +50,11 @@ def groups_of(graph: Graph, roles: Roles) -> list[Group]:
 
     Complexity: O(queries · log queries + streams).
     """
-    families = _families(graph)
     groups: dict[tuple[str, ...], Group] = {}
-    for entries in families:
-        keys = keys_of([one.entry for one in entries], roles)
+    for family in families_of(graph):
+        keys = keys_of(family.entries, roles)
         group = groups.setdefault(keys, Group(keys))
-        group.families += _ids(entries)
+        group.families += family.ids
     found: list[Group] = []
     for group in sorted((one for one in groups.values() if one.keys), key=lambda one: len(one.keys)):
         wider = next((one for one in found if {*one.keys} <= {*group.keys}), None)
@@ -65,26 +65,33 @@ def groups_of(graph: Graph, roles: Roles) -> list[Group]:
     return [*found, *(group for group in groups.values() if not group.keys)]
 
 
-def _ids(entries: Sequence[_Owned]) -> list[list[str]]:
-    """The ids of a family: queries that nobody feeds, and that feed nobody, are each by themselves."""
-    ids = [id_ for one in entries for id_ in one.ids]
-    return [[*dict.fromkeys(ids)]] if len(entries) > 1 else [[id_] for id_ in ids]
+class Family(NamedTuple):
+    """Entries that feed one another, or are parts of one query.
+
+    Attributes
+    ----------
+    entries : list of Entry
+    ids : list of list of str
+        Of their queries: those that must stay together in one list. Queries of one entry that nobody feeds, and that
+        feed nobody, are each by themselves.
+    """
+
+    entries: list[Entry]
+    ids: list[list[str]]
 
 
-@dataclass(eq=False)
-class _Owned:
-    """An entry with the ids of its queries."""
+def families_of(graph: Graph, among: Container[str] | None = None) -> list[Family]:
+    """The entries of a set, or of ``among`` its queries, as families.
 
-    entry: Entry
-    ids: list[str] = field(default_factory=list)
-
-
-def _families(graph: Graph) -> list[list[_Owned]]:
-    """Entries that feed one another, or are parts of one query, together."""
-    owned: dict[int, _Owned] = {}
+    Complexity: O(queries + streams), nearly.
+    """
+    entries: dict[int, Entry] = {}
+    ids: dict[int, list[str]] = {}
     for _, id_, entry in graph.numbered:
-        owned.setdefault(entry.number, _Owned(entry)).ids.append(id_)
-    root = {number: number for number in owned}
+        if among is None or id_ in among:
+            entries[entry.number] = entry
+            ids.setdefault(entry.number, []).append(id_)
+    root = {number: number for number in entries}
 
     def find(number: int) -> int:
         while root[number] != number:
@@ -93,20 +100,28 @@ def _families(graph: Graph) -> list[list[_Owned]]:
         return number
 
     links: dict[str, int] = {}
-    for number, one in owned.items():
-        streams = [name for name in one.entry.reads if name in graph.publishers]
-        streams += [] if one.entry.publish is None else [one.entry.publish]
-        for name in (*(f"stream {stream}" for stream in streams), *_of_parts(one)):
+    for number, one in entries.items():
+        for name in (*(f"stream {stream}" for stream in streams_of(graph, one)), *_of_parts(one)):
             root[find(number)] = find(links.setdefault(name, number))
-    found: dict[int, list[_Owned]] = {}
-    for number, one in owned.items():
-        found.setdefault(find(number), []).append(one)
-    return [*found.values()]
+    found: dict[int, list[int]] = {}
+    for number in entries:
+        found.setdefault(find(number), []).append(number)
+    families: list[Family] = []
+    for numbers in found.values():
+        mine = [id_ for number in numbers for id_ in ids[number]]
+        together = [[*dict.fromkeys(mine)]] if len(numbers) > 1 else [[id_] for id_ in mine]
+        families.append(Family([entries[number] for number in numbers], together))
+    return families
 
 
-def _of_parts(one: _Owned) -> list[str]:
+def streams_of(graph: Graph, one: Entry) -> list[str]:
+    """The streams that an entry reads from others, or publishes."""
+    return [*(name for name in one.reads if name in graph.publishers), *filter(None, (one.publish,))]
+
+
+def _of_parts(one: Entry) -> list[str]:
     """What links the parts of one query."""
-    return [f"query {one.entry.id}"] if one.entry.shared is None else []
+    return [f"query {one.id}"] if one.shared is None else []
 
 
 def keys_of(entries: Sequence[Entry], roles: Roles) -> tuple[str, ...]:

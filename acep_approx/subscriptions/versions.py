@@ -22,8 +22,8 @@ from pathlib import Path
 from typing import Any
 
 from acep_approx.errors import DataError, UsageError
-from history.files import read_json, read_plain, replace_file
-from history.versions import LATEST, VERSION, clear_left_over, versions
+from history.files import read_json
+from history.versions import LATEST, clear_left_over, has_versions, name_of, point, pointed_to, versions
 
 FORMAT = 1
 """Changes when the layout does."""
@@ -72,7 +72,7 @@ class Version:
     @property
     def name(self) -> str:
         """The name of its folder."""
-        return f"v{self.number:04d}"
+        return name_of(self.number)
 
     @classmethod
     def from_json(cls, held: Any) -> Version:
@@ -116,7 +116,7 @@ def weight_of(text: str) -> str | float:
 
 def is_versioned(home: Path) -> bool:
     """Return whether a folder has versions, whole or damaged."""
-    return (home / LATEST).exists() or bool(versions(home))
+    return has_versions(home)
 
 
 def newest_number(home: Path) -> int:
@@ -128,16 +128,15 @@ def newest_number(home: Path) -> int:
         ``ACEP-D210``: the pointer cannot be read.
     """
     try:
-        text = read_plain(home / LATEST).decode().strip()
+        return pointed_to(home)
     except FileNotFoundError:
         if there := versions(home):  # a writer was killed before it had written the first pointer
             return there[0]
         raise _damaged(home, f"there is no {LATEST}") from None
-    except (OSError, ValueError) as error:
+    except OSError as error:
         raise _damaged(home, f"{LATEST} cannot be read") from error
-    if not re.fullmatch(VERSION, text):
-        raise _damaged(home, f"{LATEST} names no version: {text[:40]!r}")
-    return int(text[1:])
+    except ValueError as error:
+        raise _damaged(home, str(error)) from error
 
 
 def read_version(home: Path, number: int | None = None) -> Version:
@@ -158,7 +157,7 @@ def read_version(home: Path, number: int | None = None) -> Version:
             f"{str(home)!r} has no version {number}: it has {there}", code="ACEP-U231", hint="choose one of these"
         )
     number = newest_number(home) if number is None else number
-    name = f"{Version('', number).name}/{QUERIES}"
+    name = f"{name_of(number)}/{QUERIES}"
     try:
         held = read_json(home / name)
         if held["format"] == FORMAT:
@@ -252,7 +251,7 @@ def _point(home: Path) -> None:
     """Point to the newest version; of two writers who are here together the last one sees the versions of both."""
     while True:
         newest = versions(home)[0]
-        replace_file(home / LATEST, f"{Version('', newest).name}\n".encode())
+        point(home, newest)
         if versions(home)[0] == newest:
             return
 

@@ -24,6 +24,7 @@ from experiments.on_spark.throughput import (
     QUERY,
     SCHEMA,
     events,
+    in_turns,
     streaming,
 )
 from experiments.report import Column, Report
@@ -122,14 +123,12 @@ def _line(name: str, where: Place, each: int, repeats: int, batches: int, seed: 
             found[plan].append(statistics.median(rates(done)))
             told = [one.progress for one in done if one.progress is not None]
             rows, events_done = rows + sum(one.matches for one in told), events_done + sum(one.events for one in told)
-    ratios = [ours / theirs for ours, theirs in zip(found[MATCHER], found[plain], strict=True)]
     return {
         "program": name,
         "events": each,
         **spread(found[MATCHER]),
         "plain": statistics.median(found[plain]),
-        "ratio": statistics.median(ratios),
-        "ratios": " ".join(f"{one:.2f}" for one in ratios),
+        **in_turns(found[MATCHER], found[plain]),
         "wanted": WANTED,
         "matches": rows / max(events_done, 1),
     }

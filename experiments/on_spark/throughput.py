@@ -325,11 +325,16 @@ def _lines(how: str, size: int, of_run: dict[str, list[float]], per_event: float
         if plan == MATCHER:
             line["matches"] = per_event
         else:
-            ratios = [ours / theirs for ours, theirs in zip(of_run[MATCHER], found, strict=True)]
-            line |= {"ratio": statistics.median(ratios), "ratios": " ".join(f"{one:.2f}" for one in ratios)}
-            line["wanted"] = WANTED
+            line |= in_turns(of_run[MATCHER], found) | {"wanted": WANTED}
         lines.append(line)
     return lines
+
+
+def in_turns(ours: list[float], theirs: list[float]) -> Line:
+    """The ratios of runs that took turns."""
+    ratios = [one / other for one, other in zip(ours, theirs, strict=True)]
+    shown = " ".join(f"{one:.2f}" for one in ratios)
+    return {"ratio": statistics.median(ratios), "ratios": shown}
 
 
 def _shares(report: Report, runs: list[Done], parts: Parts) -> None:

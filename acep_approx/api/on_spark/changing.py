@@ -21,14 +21,16 @@ from acep_approx.errors import DataError, UsageError
 from acep_approx.events.time import shown_type, tick_unit
 from acep_approx.matching.outputs.bind import Bind, Wide, as_plain
 from acep_approx.spark.worker.program import MATCHES, Named, Needs, Program, Setting, Turn
-from acep_approx.subscriptions.state import SET, pack
+from acep_approx.subscriptions.state import pack
 from acep_approx.subscriptions.versions import Version, read_version
 
 if TYPE_CHECKING:
+    from acep_approx.archive import Head
     from acep_approx.errors import AcepError
     from acep_approx.events.roles import Roles
     from acep_approx.spark.worker.program import Pin
     from acep_approx.subscriptions.running import Running
+
 
 @dataclass(frozen=True)
 class ChangingProgram(SetProgram):
@@ -75,7 +77,7 @@ class ChangingProgram(SetProgram):
 
     def _at(self, version: Version) -> Self:
         """Return the same with the queries of a version."""
-        running, adding = opened(self.bare), Adding(self.output)
+        running, adding = opened(self.bare)[0], Adding(self.output)
         for one in version.queries:
             adding.add(running, one.id, one.text)
         return replace(self, state=without_load(running), began=Began(version.folder, version.number))
@@ -120,7 +122,7 @@ class ChangingProgram(SetProgram):
         UsageError
             ``ACEP-S090``: none is left.
         """
-        running, bare = self.running.fresh(), opened(self.bare)
+        running, bare = self.running.fresh(), opened(self.bare)[0]
         shown = replace(bind, id=id) if isinstance(bind, Wide) else bind or id or tuple(schema.names)
         running.graph.bind = bare.graph.bind = shown
         wrong: dict[str, AcepError] = {}
@@ -151,13 +153,13 @@ class ChangingProgram(SetProgram):
     def begin(self, setting: Setting, turn: Turn, state: bytes | None = None) -> ChangingWork:
         """Begin in a shard, or go on from a state."""
         program = self if self.control is None else replace(self, state=self.bare)  # which gets its queries then
-        work = SetProgram.begin(program, setting, turn, state)
-        return ChangingWork(work.running, self, setting, {} if state is None else _held_in(state))
+        running, kept = program._started(setting, turn, state)
+        return ChangingWork(running, self, setting, kept)
 
     def _empty(self, setting: Setting) -> Running:
         """Return a set with the options of this one, and no queries so far."""
         spending = {} if setting.spending is None else spending_in(setting.spending, Turn())
-        return with_roles(opened(self.bare).fresh(new_purse(spending)), setting.roles)
+        return with_roles(opened(self.bare)[0].fresh(new_purse(spending)), setting.roles)
 
     def pinning(self, parts: Sequence[Program], setting: Setting) -> Pin | None:
         """Return what notes the version of each micro-batch."""
@@ -177,13 +179,6 @@ def _columns(time: pa.DataType, roles: Roles) -> pa.Schema:
     return pa.schema([*types.items(), ("values", pa.string())])
 
 
-def _held_in(state: bytes) -> dict[str, Any]:
-    saved = SET.unpack(state)
-    with SET.reading():
-        options: dict[str, Any] = saved.head["options"]
-        return options
-
-
 class ChangingWork(SetWork):
     """The queries of one part of a job, at work in a shard.
 
@@ -192,16 +187,16 @@ class ChangingWork(SetWork):
     running : Running
     program : ChangingProgram
     setting : Setting
-    held : dict
+    kept : dict
         What the state says of the version that the shard is at.
     """
 
-    def __init__(self, running: Running, program: ChangingProgram, setting: Setting, held: dict[str, Any]) -> None:
+    def __init__(self, running: Running, program: ChangingProgram, setting: Setting, kept: Head) -> None:
         assert program.columns is not None, "the columns of the events are known"
         super().__init__(running, program.columns)
         self._program, self._schema = program, setting.schema
-        self._version: int | None = held.get("version")
-        self._since: dict[str, int] = dict(held.get("since", {}))
+        self._version: int | None = kept.get("version")
+        self._since: dict[str, int] = dict(kept.get("since", {}))
 
     def ready(self, batch: int | None) -> Iterator[Named]:
         """Run the queries of the version that the driver has noted for a micro-batch.

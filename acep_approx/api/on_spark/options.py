@@ -9,7 +9,6 @@ from acep_approx.budget.budget import Budget, refuse_without
 from acep_approx.events.reading.malformed import MalformedRows
 from acep_approx.matching.outputs.bind import Bind, Wide
 from acep_approx.planning.durations import Duration
-from acep_approx.shedding.splitting import shard_budget
 from acep_approx.spark.plan.matcher import SparkMatcher
 from acep_approx.spark.worker.program import Program, Turn
 from acep_approx.spark.worker.spending import Spending
@@ -69,10 +68,9 @@ def spending_in(spending: Spending, turn: Turn, shards: int = 1, parts: int = 1)
 
     What the exact run of the whole job takes is taken for the same in each of its parts, if nobody knows more.
     """
-    mine = shard_budget(turn.budget or spending.budget, turn.weight, max(shards, 1), spending.cores)
     is_there = spending.history is not None and not (spending.learns and not Path(spending.history).exists())
     return {
-        "budget": mine,
+        "budget": turn.part_of(spending, shards),
         "history": spending.history if is_there else None,
         "policy": spending.policy,
         "audit": spending.audit,

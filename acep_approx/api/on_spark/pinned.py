@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 from acep_approx.errors import DataError
 from history.files import read_json, replace_file
+from history.versions import name_of
 
 FOLDER = "queries"
 BEGAN, NOTES = "began.json", "micro-batches.json"
@@ -130,7 +131,7 @@ class PinnedVersions:
         return self._place(version).exists()
 
     def _place(self, version: int) -> Path:
-        return self._home / f"v{version:04d}.json"
+        return self._home / f"{name_of(version)}.json"
 
 
 @lru_cache(8)

@@ -17,7 +17,7 @@ from acep_approx.api.on_spark.bringing import Adding, bring_to, log, say_left_ou
 from acep_approx.api.on_spark.pinned import Began, PinnedVersions, PlacedQuery
 from acep_approx.errors import AcepError
 from acep_approx.spark.worker.program import Setting
-from acep_approx.subscriptions.apart import keys_of
+from acep_approx.subscriptions.apart import families_of, keys_of, streams_of
 from acep_approx.subscriptions.graph import Entry, Graph
 from acep_approx.subscriptions.running import Running
 from acep_approx.subscriptions.versions import Version, newest_number, read_version
@@ -85,7 +85,7 @@ class Placing:
         return version.number
 
     def _newest(self, at: int) -> Version:
-        """Return the newest version of the folder; without queries the last one, where there is no other to go to."""
+        """Return the newest version; where it cannot be read, that which runs, by its number alone."""
         stays, complaint = Version(self.began.folder, at), ""
         try:
             number = newest_number(self.home)
@@ -121,9 +121,8 @@ class Placing:
             {id_: f"does not fit the events: {error.code}: {error.message}"}
         )
         whole.begin(self.setting.schema)
-        there = {(one.id, one.since) for one in version.queries}
+        there = {(one.id, one.since) for one in version.queries if one.id in whole.graph.ids}
         part_of = {one.id: one.part for one in before if (one.id, one.since) in there}
-        part_of = {id_: part for id_, part in part_of.items() if id_ in whole.graph.ids}
         self._place(whole.graph, part_of, wrong)
         for id_ in wrong.keys() & whole.graph.ids.keys():
             if id_ in whole.graph.ids:  # it may have gone with another one
@@ -144,9 +143,10 @@ class Placing:
 
     def _place(self, graph: Graph, part_of: dict[str, int], wrong: dict[str, str]) -> None:
         """Give each query that has come a part, or say why there is none."""
-        for family in _families(graph, [id_ for id_ in graph.ids if id_ not in part_of]):
+        new = {id_ for id_ in graph.ids if id_ not in part_of}
+        for family in (ids for one in families_of(graph, new) for ids in one.ids):
             entries = _entries(graph, family)
-            streams = _streams(graph, entries)
+            streams = {name for one in entries for name in streams_of(graph, one)}
             linked = {id_: part_of[id_] for id_ in _touching(graph, streams) if id_ in part_of}
             part = self._part_for(graph, family, entries, linked)
             if isinstance(part, str):
@@ -191,36 +191,11 @@ def _entries(graph: Graph, ids: Iterable[str]) -> list[Entry]:
     return [graph.numbered.owner(number) for id_ in ids for number in graph.known(id_)]
 
 
-def _streams(graph: Graph, entries: Iterable[Entry]) -> set[str]:
-    """Return the streams that some entries publish, or read from others."""
-    found: set[str] = set()
-    for one in entries:
-        found |= {name for name in one.reads if name in graph.publishers}
-        found |= set() if one.publish is None else {one.publish}
-    return found
-
-
 def _touching(graph: Graph, streams: set[str]) -> Iterator[str]:
     """Yield the ids of the queries that publish or read some streams."""
     for name in sorted(streams):
         yield from graph.ids_of(graph.publishers.get(name, ()))
         yield from graph.ids_of(graph.readers.get(name, ()))
-
-
-def _families(graph: Graph, ids: Sequence[str]) -> list[list[str]]:
-    """Return queries that have come together, those that share streams with one another in one list."""
-    families: list[list[str]] = []
-    of_stream: dict[str, list[str]] = {}
-    for id_ in ids:
-        streams = _streams(graph, _entries(graph, [id_]))
-        family = [id_]
-        for other in {id(of_stream[name]): of_stream[name] for name in streams if name in of_stream}.values():
-            family = [*other, *family]
-            streams |= {name for name, known in of_stream.items() if known is other}
-            families.remove(other)
-        of_stream.update(dict.fromkeys(streams, family))
-        families.append(family)
-    return families
 
 
 def _say_changed(batch: int, version: int, before: Placed, after: Placed) -> None:

@@ -13,12 +13,12 @@ import pyarrow as pa
 from acep_approx.api.budgeted_set import check_budget, new_purse
 from acep_approx.api.on_spark.options import spending_in
 from acep_approx.api.query_texts import SavedTexts
+from acep_approx.archive import Head
 from acep_approx.errors import DataError
-from acep_approx.events.columns import encode_text
-from acep_approx.events.stream import EventBatch
+from acep_approx.events.stream import EventBatch, earliest
 from acep_approx.matching.outputs.bind import Bind, Wide, as_plain
 from acep_approx.shedding.purse import Purse
-from acep_approx.spark.worker.counters import counters_of
+from acep_approx.spark.worker.counters import counters_together
 from acep_approx.spark.worker.program import MATCHES, Named, Needs, Numbers, Program, Setting, Turn, Work
 from acep_approx.subscriptions.apart import Group, groups_of
 from acep_approx.subscriptions.results import in_types_of
@@ -53,7 +53,7 @@ class SetProgram(Program):
     @cached_property
     def running(self) -> Running:
         """The queries, before any event."""
-        return opened(self.state)
+        return opened(self.state)[0]
 
     def __getstate__(self) -> dict[str, Any]:
         """Without what is made of the state when it is asked for."""
@@ -121,15 +121,19 @@ class SetProgram(Program):
     def begin(self, setting: Setting, turn: Turn, state: bytes | None = None) -> SetWork:
         """Begin in a shard, or go on from a state."""
         assert self.columns is not None, "the columns of the events are known"
+        return SetWork(self._started(setting, turn, state)[0], self.columns)
+
+    def _started(self, setting: Setting, turn: Turn, state: bytes | None) -> tuple[Running, Head]:
+        """The set in a shard, and what its state says besides."""
         new_load = None
         if setting.spending is not None:
             new_load = new_purse(spending_in(setting.spending, turn, setting.shards, setting.parts))
         if state is not None:
-            running = opened(state, new_load)
+            running, kept = opened(state, new_load)
         else:
-            running = with_roles(self.running.fresh(new_load), setting.roles)
+            running, kept = with_roles(self.running.fresh(new_load), setting.roles), {}
         running.begin(setting.schema)
-        return SetWork(running, self.columns)
+        return running, kept
 
     @property
     def words(self) -> str:
@@ -146,7 +150,7 @@ class SetProgram(Program):
 
 def with_roles(running: Running, roles: Roles) -> Running:
     """Return a set that has seen no event, told which columns play which roles."""
-    running.wanted |= {name: getattr(roles, name) for name in ("time", "key", "type", "unit")}
+    running.wanted |= roles.named
     return running
 
 
@@ -161,8 +165,8 @@ def _packed(running: Running) -> bytes:
     return pack(running, {"bind": as_plain(running.graph.bind)})
 
 
-def opened(state: bytes, new_load: Callable[[], Purse] | None = None) -> Running:
-    """The queries of a state, ready for the next event.
+def opened(state: bytes, new_load: Callable[[], Purse] | None = None) -> tuple[Running, Head]:
+    """The queries of a state, ready for the next event, and what ``pack`` was given to keep with them.
 
     Raises
     ------
@@ -178,7 +182,7 @@ def opened(state: bytes, new_load: Callable[[], Purse] | None = None) -> Running
                 code="ACEP-D044",
                 hint="go on in the same way, or start anew with another checkpoint",
             )
-        return restored(saved, SavedTexts(), new_load)
+        return restored(saved, SavedTexts(), new_load), saved.head["options"]
 
 
 class SetWork(Work):
@@ -201,9 +205,7 @@ class SetWork(Work):
 
     def run(self, events: EventBatch) -> Iterator[Named]:
         """Run the events of a micro-batch."""
-        names = self.running.columns
-        data = pa.RecordBatch.from_arrays([encode_text(events.data.column(name)) for name in names], names=[*names])
-        yield from self._shown(self.running.run(EventBatch(self.running.arrived, events.ticks, data)))
+        yield from self._shown(self.running.run(events.of_columns(self.running.columns, self.running.arrived)))
 
     def pass_time(self, tick: int) -> Iterator[Named]:
         """No event before ``tick`` comes any more."""
@@ -223,19 +225,13 @@ class SetWork(Work):
         """The tick that time must pass for a match that waits."""
         levels = self.running.levels
         members = () if levels is None else {*levels.members.values()}
-        waiting = (member.pipeline.waits_until for member in members)
-        return min((tick for tick in waiting if tick is not None), default=None)
+        return earliest(member.pipeline.waits_until for member in members)
 
     def state_bytes(self) -> bytes:
         """All that is needed to go on elsewhere."""
         return _packed(self.running)
 
     def counters(self) -> Numbers:
-        """Where its counters stand; which events matter to some query is not counted."""
-        events, purse = self.running.order.passed, self.running.load
-        found: Numbers = {"events": events, "relevant": events, "without_key": 0, "steps": 0, "live": 0}
-        if not isinstance(purse, Purse):
-            return found
-        piece = purse.piece()
-        found |= {"steps": piece.work, "live": piece.live}
-        return found | counters_of(purse.accounts, purse.load.budget) | {"on_passes": 0}
+        """Where its counters stand."""
+        purse = self.running.load
+        return counters_together(self.running.order.passed, purse if isinstance(purse, Purse) else None)

@@ -12,14 +12,13 @@ import pyarrow.compute as pc
 
 from acep_approx.api.on_spark.options import spending_in
 from acep_approx.api.rule_budget import RuleSpending, spending_of
-from acep_approx.events.columns import encode_text
-from acep_approx.events.stream import EventBatch
+from acep_approx.events.stream import EventBatch, earliest
 from acep_approx.ipc import to_ipc
 from acep_approx.matching.outputs.bind import Bind, Wide, as_plain
 from acep_approx.rules.apart import Apart, apart
 from acep_approx.rules.program import Program as Rules
 from acep_approx.rules.runner import Runner, fingerprint
-from acep_approx.spark.worker.counters import counters_of
+from acep_approx.spark.worker.counters import counters_together
 from acep_approx.spark.worker.program import (
     CALLS,
     CHANGES,
@@ -89,8 +88,7 @@ class RulesProgram(Program):
         return replace(made, named=made._tables(made._begun(schema, roles, spending).execution.nothing()))
 
     def _begun(self, schema: pa.Schema, roles: Roles, spending: RuleSpending | None = None) -> Runner:
-        wanted = {name: getattr(roles, name) for name in ("time", "key", "type", "unit")}
-        runner = Runner(self.rules, wanted, bind=self.bind, spending=spending)
+        runner = Runner(self.rules, roles.named, bind=self.bind, spending=spending)
         runner.load(self.store)
         runner.begin(schema)
         return runner
@@ -162,9 +160,7 @@ class RulesWork(Work):
 
     def run(self, events: EventBatch) -> Iterator[Named]:
         """Run the events of a micro-batch."""
-        names = self.runner.columns
-        data = pa.RecordBatch.from_arrays([encode_text(events.data.column(name)) for name in names], names=[*names])
-        for outcome in self.runner.run(EventBatch(self.runner.arrived, events.ticks, data)):
+        for outcome in self.runner.run(events.of_columns(self.runner.columns, self.runner.arrived)):
             yield from self._named(outcome)
 
     def pass_time(self, tick: int) -> Iterator[Named]:
@@ -191,22 +187,17 @@ class RulesWork(Work):
     def waits_until(self) -> int | None:
         """The tick that time must pass for a match that waits."""
         bound = self.runner.execution.bound
-        waiting = () if bound is None else (one.waits_until for one in bound.pipelines.values())
-        return min((tick for tick in waiting if tick is not None), default=None)
+        return None if bound is None else earliest(one.waits_until for one in bound.pipelines.values())
 
     def state_bytes(self) -> bytes:
         """All that is needed to go on elsewhere."""
         return self.runner.state()
 
     def counters(self) -> Numbers:
-        """Where their counters stand; which events matter to some rule is not counted."""
-        events, spending = self.runner.execution.counters.events, self.runner.spending
-        found: Numbers = {"events": events, "relevant": events, "without_key": 0, "steps": 0, "live": 0}
-        if not isinstance(spending, RuleSpending):
-            return found
-        piece = spending.purse.piece()
-        found |= {"steps": piece.work, "live": piece.live}
-        return found | counters_of(spending.purse.accounts, spending.load.budget) | {"on_passes": 0}
+        """Where their counters stand."""
+        spending = self.runner.spending
+        purse = spending.purse if isinstance(spending, RuleSpending) else None
+        return counters_together(self.runner.execution.counters.events, purse)
 
 
 def _apart(table: pa.Table) -> pa.Table:

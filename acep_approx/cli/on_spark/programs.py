@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -150,6 +151,7 @@ def _of_set(request: RunRequest, home: Path, more: dict[str, Any]) -> _Program:
         matcher = QuerySet(**how, **options.source.roles).spark(queries=home, **more)
         return _Program(lambda schema: _checked_against(folder, schema, matcher) if options.many.strict else matcher)
 
+    @lru_cache(1)  # the columns are the same before Spark starts and after, as a rule
     def matcher_of(schema: pa.Schema) -> SparkMatcher:
         folder.leave_out_misfits(schema, strict=options.many.strict)
         return folder.desk.spark(**more)

@@ -16,7 +16,7 @@ from acep_approx.engines.maximal.engine import MaximalCells, MaximalMatches
 from acep_approx.engines.maximal.held import Held
 from acep_approx.engines.order import MOST, groups, scratch
 from acep_approx.engines.runs.lineage import Hits
-from acep_approx.events.stream import EventBatch
+from acep_approx.events.stream import EventBatch, earliest
 from acep_approx.kernels.order import Found, Limits, sort_matches
 from acep_approx.matching.outputs.known import KnownMatches
 from acep_approx.matching.outputs.matches import CompletedMatches
@@ -147,7 +147,7 @@ class _OfMaximal(RunOutput):
         """The tick that ``pass_time`` must be given for the next match that waits, or may; None where none does."""
         first, start = super().waits_until, self.finder.engine.first_pending()
         ends = None if start is None or self._is_count else start + self.engine.window + 1
-        return min((tick for tick in (first, ends) if tick is not None), default=None)
+        return earliest((first, ends))
 
     def as_if_ended(self) -> list[pa.Table]:
         """What ``finish`` would give if the stream ended now; it waits on."""

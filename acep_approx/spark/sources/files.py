@@ -123,7 +123,6 @@ class EventFiles:
         listed = stream.schema(LISTED).format("binaryFile").load(where).select("path")
         return _read_listed(listed, self.reading, self.schema, _local)
 
-
     def bytes_of(self, events: int) -> int:
         """Return about how many bytes of such files hold that number of events.
 

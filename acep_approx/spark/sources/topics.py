@@ -20,7 +20,7 @@ from acep_approx.spark.setup.control import control_of
 from acep_approx.spark.setup.java_client import java_settings
 from acep_approx.spark.sources.files import AT_ONCE
 from acep_approx.spark.sources.messages import TOPIC, MessageReader
-from history.files import replace_file
+from history.files import read_json, replace_file
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -212,7 +212,7 @@ def take_up(addresses: Sequence[str], checkpoint: str, *, schema: str | Path | N
     Raises
     ------
     UsageError, DataError
-        As ``Topics.open``; ``ACEP-D171``: a topic is another one than it was; ``ACEP-S010``: what was kept is damaged.
+        As ``Topics.open``; ``ACEP-D171``: a topic is another one than it was; ``ACEP-S084``: what was kept is damaged.
     """
     control = control_of(checkpoint)
     has_begun = control is not None and any(Path(checkpoint, "offsets").glob("[0-9]*"))
@@ -232,7 +232,7 @@ def take_up(addresses: Sequence[str], checkpoint: str, *, schema: str | Path | N
 def _kept(file: Path) -> dict[str, Any]:
     """What was kept of a job, if anything was."""
     try:
-        found = json.loads(file.read_text(encoding="utf-8"))
+        found = read_json(file)
     except FileNotFoundError:
         return {}
     except (OSError, ValueError) as error:

@@ -257,7 +257,5 @@ def _controlled(matcher: SparkMatcher, checkpoint: str) -> SparkMatcher:
     matcher = replace(matcher, program=matcher.program.controlled(control))
     if spending is None:
         return matcher
-    if spending is None:
-        return matcher
     history = spending.history or (str(control / "history") if spending.learns else None)
     return replace(matcher, spending=replace(spending, control=str(control), history=history))

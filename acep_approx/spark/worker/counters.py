@@ -8,6 +8,7 @@ import numpy as np
 
 from acep_approx.budget.budget import Budget
 from acep_approx.engines.runs.worth import REASONS
+from acep_approx.shedding.purse import Purse
 from acep_approx.shedding.shedder import Shedder
 from acep_approx.spark.worker.audited import ENDS, GROUPS, audit_so_far
 from acep_approx.spark.worker.program import Numbers
@@ -40,6 +41,19 @@ def counters_of(shedders: Iterable[Shedder], budget: Budget) -> Numbers:
         }
         found = {name: max(found[name], one[name]) if name in LARGEST else found[name] + one[name] for name in found}
     return found | {"granted": budget.amount / 1e3 if is_timed else 0.0}
+
+
+def counters_together(events: int, purse: Purse | None) -> Numbers:
+    """Where the counters of many queries, or of rules, stand that have seen so many events and share a budget, or none.
+
+    Which events matter to some of them is not counted.
+    """
+    found: Numbers = {"events": events, "relevant": events, "without_key": 0, "steps": 0, "live": 0}
+    if purse is None:
+        return found
+    piece = purse.piece()
+    found |= {"steps": piece.work, "live": piece.live}
+    return found | counters_of(purse.accounts, purse.load.budget) | {"on_passes": 0}
 
 
 LARGEST = ("price", "version", "audit")

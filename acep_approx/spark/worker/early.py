@@ -23,7 +23,6 @@ from acep_approx.revisions.request import Revisions
 from acep_approx.run.events import Events, order_of
 from acep_approx.shedding.load import Load
 from acep_approx.shedding.shedder import Shedder, shedder
-from acep_approx.shedding.splitting import shard_budget
 from acep_approx.spark.worker.counters import counters_of
 from acep_approx.spark.worker.program import MATCHES, Named, Needs, Numbers, Setting, Turn, Work
 from acep_approx.spark.worker.query import QueryProgram
@@ -118,16 +117,15 @@ class EarlyProgram(QueryProgram):
         return EarlyWork(made, setting.order)
 
     def _matcher(self, roles: Roles, shedding: Shedder | None = None) -> RevisedMatcher:
-        wanted = {"time": roles.time, "key": roles.key, "type": roles.type, "unit": roles.unit}
-        more = {"output": self.output, "bind": self.bind, "shedding": shedding, **wanted}
+        more = {"output": self.output, "bind": self.bind, "shedding": shedding, **roles.named}
         return RevisedMatcher(self.query.plan, self.asked, **more)
 
     def _early_shedder(self, setting: Setting, turn: Turn) -> Shedder | None:
         """What sheds, without an audit: results that are taken back are no sample of those that were found."""
-        spending, plan, shards = setting.spending, self.query.plan, max(setting.shards, 1)
+        spending, plan = setting.spending, self.query.plan
         if spending is None or plan.registers is None:
             return None
-        mine = shard_budget(turn.budget or spending.budget, turn.weight, shards, spending.cores)
+        mine = turn.part_of(spending, setting.shards)
         load: Load = replace(spending.load(mine, spending.newest(self.query), turn.shard), audit=0.0)
         return shedder(plan, load, in_order=False)
 

@@ -34,7 +34,9 @@ def taken(job: Job, name: bytes, number: int, state: bytes | None, batch: int | 
     batch : int or None
         As for ``Shard``.
     """
-    held = None if state is None else _HELD.pop((name, number, digest(state)), None)
+    held = None
+    if state is not None and job.spending is None:  # inside a budget none is kept
+        held = _HELD.pop((name, number, digest(state)), None)
     if held is None:
         return Shard(job, number, state, batch)
     held.batch = batch

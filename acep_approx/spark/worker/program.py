@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from acep_approx.events.stream import EventBatch
 from acep_approx.matching.outputs.bind import Bind
+from acep_approx.shedding.splitting import shard_budget
 
 if TYPE_CHECKING:
     from acep_approx.budget.budget import Budget
@@ -103,6 +104,10 @@ class Turn:
     events: int = 0
     batch: int | None = None
 
+    def part_of(self, spending: Spending, shards: int) -> Budget:
+        """The part of the budget of the job that the shard has, where there are so many."""
+        return shard_budget(self.budget or spending.budget, self.weight, max(shards, 1), spending.cores)
+
 
 class Work(ABC):
     """A program at work in a shard: events in, tables out."""
@@ -154,7 +159,7 @@ class Work(ABC):
         return pa.table({})
 
     def sample(self) -> bytes:
-        """What the driver is to learn from."""
+        """What the driver learns from, of this micro-batch."""
         return b""
 
 

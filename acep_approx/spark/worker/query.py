@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Self
 
 import pyarrow as pa
 
-from acep_approx.events.columns import encode_text
 from acep_approx.events.stream import EventBatch, check_order
 from acep_approx.events.time import tick_unit
 from acep_approx.learning.online import WITHIN, Observer, ShardLearning, learner_file
@@ -19,7 +18,6 @@ from acep_approx.matching.outputs.kinds import KINDS, OutputName
 from acep_approx.matching.state import meaning
 from acep_approx.planning.durations import Duration
 from acep_approx.shedding.shedder import Shedder
-from acep_approx.shedding.splitting import shard_budget
 from acep_approx.spark.worker import program
 from acep_approx.spark.worker.counters import counters_of
 from acep_approx.spark.worker.program import Named, Needs, Numbers, Program, Setting, Turn, Work
@@ -110,7 +108,7 @@ class QueryProgram(Program):
             observer = Observer(shares, shards)
             if control is not None and turn.events >= WITHIN:
                 observer = ShardLearning(learner_file(control), turn.batch, shares, shards)
-        mine = shard_budget(turn.budget or spending.budget, turn.weight, shards, spending.cores)
+        mine = turn.part_of(spending, shards)
         # the audited cells of shards are chosen apart
         load = spending.load(mine, spending.newest(self.query), turn.shard)
         return Shedder(plan, load, observer, audits_beside=observer is None, may_search=True)
@@ -174,10 +172,7 @@ class QueryWork(Work):
         """Run a micro-batch as one batch: a budget of time is granted for each."""
         execution = self.execution
         assert execution.pipeline is not None
-        names, roles = execution.columns, execution.pipeline.roles
-        columns = [encode_text(events.data.column(name)) for name in names]
-        data = pa.RecordBatch.from_arrays(columns, names=[*names])
-        batch = EventBatch(execution.arrived, events.ticks, data)
+        roles, batch = execution.pipeline.roles, events.of_columns(execution.columns, execution.arrived)
         check_order(batch, tick_unit(events.data.schema.field(roles.time).type, roles.unit))
         yield from ((program.MATCHES, table) for table in execution.run(batch))
 

@@ -21,7 +21,7 @@ from acep_approx.errors import DataError
 from acep_approx.events.columns import missing_column, to_arrow
 from acep_approx.events.reading.formats.readings import one_batch
 from acep_approx.events.source import open_source
-from acep_approx.events.stream import EventBatch
+from acep_approx.events.stream import EventBatch, earliest
 from acep_approx.ipc import to_ipc
 from acep_approx.ranges import COUNT
 from acep_approx.run.left_out import LATE
@@ -209,8 +209,7 @@ class Shard:
     def waits_until(self) -> int | None:
         """The watermark, as a tick, with which there is something to do though no event comes; None: never."""
         first = self.order.waiting.first
-        known = [tick for tick in (None if first is None else first + 1, self.work.waits_until) if tick is not None]
-        return min(known, default=None)
+        return earliest((None if first is None else first + 1, self.work.waits_until))
 
     def to_bytes(self) -> bytes:
         """The state between two micro-batches; see ``describe``."""
