@@ -64,15 +64,17 @@ def test_a_step_outside_of_spark_finds_what_a_local_run_finds():
 
 def test_recall_of_a_stream_that_is_played_again_and_again(tmp_path: Path):
     """The second repetition has match points of runs that began in the first."""
-    from experiments.on_spark.overload import Scene
+    from experiments.on_spark.overload import Scene, a_query
 
     first, later = np.array([False, False, True, False]), np.array([True, False, True, False])
-    query = compile_query("PATTERN SEQ(A a, B b) WITHIN 3")
-    scene = Scene(None, tmp_path, query, tmp_path, 100, (first, later))  # type: ignore[arg-type]
-    assert scene.recall(np.array([102, 104, 104, 106, 108]), 0, 9) == (1.0, 4)
-    assert scene.recall(np.array([104, 108]), 3, 8) == (1 / 2, 2)
-    with pytest.raises(AssertionError, match="exact"):
-        scene.recall(np.array([100]), 0, 8)
+    points = {"up": first, "never": np.zeros(4, bool)}, {"up": later, "never": np.zeros(4, bool)}
+    scene = Scene(None, tmp_path, a_query(), tmp_path, 100, points)  # type: ignore[arg-type]
+    assert scene.recall({"up": np.array([102, 104, 104, 106, 108])}, 0, 9) == (1.0, 4)
+    assert scene.recall({"up": np.array([104, 108])}, 3, 8) == (1 / 2, 2)
+    assert scene.recall({}, 0, 9) == (0.0, 4)
+    for who in ("up", "never"):
+        with pytest.raises(AssertionError, match=f"exact.*{who}"):
+            scene.recall({who: np.array([100])}, 0, 8)
 
 
 def test_a_stream_that_has_failed_is_not_waited_for(monkeypatch, report, tmp_path: Path):
@@ -91,9 +93,8 @@ def test_a_stream_that_has_failed_is_not_waited_for(monkeypatch, report, tmp_pat
     stopped: list[Failed] = []
     monkeypatch.setattr(overload, "start", lambda *_, **__: Failed())
     monkeypatch.setattr(overload, "replay", lambda *_, **__: None)
-    query = compile_query("PATTERN SEQ(A a, B b) WITHIN 3", engine="runs")
-    where = SimpleNamespace(spark=None, new=tmp_path.joinpath)
-    scene = overload.Scene(where, tmp_path, query, tmp_path, 100, (np.zeros(4, bool), np.zeros(4, bool)))
+    where, points = SimpleNamespace(spark=None, new=tmp_path.joinpath), {"": np.zeros(4, bool)}
+    scene = overload.Scene(where, tmp_path, overload.a_query(), tmp_path, 100, (points, points))  # type: ignore[arg-type]
     with pytest.raises(TimeoutError, match="connect back"):
         overload.overloaded(report, scene, 1000.0, 0.0)
     assert len(stopped) == 1

@@ -1,6 +1,6 @@
 """Speed and quality on Spark: throughput, training, overload, refresh.
 
-    python -m experiments.on_spark [throughput] [programs] [training] [overload] [refresh] [--quick]
+    python -m experiments.on_spark [throughput] [programs] [kafka] [training] [overload] [refresh] [--quick]
                                       [--events N] [--minutes M] [--repeats N] [--seed S] [--out DIR]
 
 Prints a table per claim, and leaves their data (CSV) in a folder. All on two cores of this machine, ``local[2]``, and
@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from experiments.learning.drifts import DRIFTS, swapped
+from experiments.on_spark.from_kafka import from_kafka
 from experiments.on_spark.overload import overload
 from experiments.on_spark.plans import Place, place
 from experiments.on_spark.programs import programs
@@ -23,7 +24,7 @@ from experiments.on_spark.throughput import throughput
 from experiments.on_spark.training import training
 from experiments.report import Report
 
-PARTS = ("throughput", "programs", "training", "overload", "refresh")
+PARTS = ("throughput", "programs", "kafka", "training", "overload", "refresh")
 
 
 @dataclass(frozen=True)
@@ -87,6 +88,8 @@ def run(parts: tuple[str, ...] | list[str], sizes: Sizes, report: Report, seed: 
             throughput(report, where, sizes.events, sizes.repeats, sizes.batches, seed)
         if "programs" in parts:
             programs(report, where, sizes.events, sizes.repeats, sizes.batches, seed)
+        if "kafka" in parts:
+            from_kafka(report, where, sizes.events, sizes.repeats, sizes.batches, seed)
         if "training" in parts:
             training(report, where, 10 * sizes.events, sizes.repeats)
         if "overload" in parts:

@@ -9,6 +9,7 @@ repetition tells the exact answer of all: the first is matched, and the second, 
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,7 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from acep_approx import HistoryGraph, Query, compile_query
+from acep_approx import HistoryGraph, QuerySet, RuleHistory, compile_query, compile_rules
 from acep_approx.spark import start
 from experiments.learning.drifts import swapped
 from experiments.on_spark.plans import CORES, Done, Place, done, replay, steady
@@ -29,13 +30,19 @@ from experiments.report import Row as Line
 if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
-Bools = npt.NDArray[np.bool_]
+Bools, Ints = npt.NDArray[np.bool_], npt.NDArray[np.int64]
 
-QUERY = (
-    "PATTERN SEQ(A a, B b, C c, D d) WHERE [id] AND b.x < c.x"
-    " AND (d.v - a.v - b.v) * (d.v - a.v - b.v) < 0.000001 WITHIN 6000"
-)
+NEAR = "PATTERN SEQ(A a, B b, C c, D d) WHERE [id] AND b.x < c.x AND (d.v - a.v - b.v) * (d.v - a.v - b.v) <"
+QUERY = f"{NEAR} 0.000001 WITHIN 6000"
 """No two of its runs are alike, so none can be merged."""
+ROWS = 4
+TEMPLATE = f"{NEAR} :near WITHIN 3000"
+OTHER = "PATTERN SEQ(A a, C c, D d) WHERE [id] AND (d.v - a.v * c.v) * (d.v - a.v * c.v) < 0.000001 WITHIN 6000"
+RULES = f"""
+TABLE seen (id int, n int DEFAULT 0, KEY (id))
+RULE count ON {QUERY} DO UPDATE seen SET n = old.n + 1 AT (d.id) END
+RULE often ON {OTHER.replace(" WITHIN", " AND store.seen[d.id].n > 5 WITHIN")}
+"""
 TRIGGER = 2.0
 """Seconds."""
 OVERLOAD = 3
@@ -54,6 +61,61 @@ MINUTE, EVERY = 60.0, 20.0
 
 
 @dataclass(frozen=True)
+class Kind:
+    """A kind of program that is overloaded.
+
+    Attributes
+    ----------
+    program : Query, QuerySet or RuleSet
+        Has ``spark``.
+    who : str
+        The column of results that names the query or the rule; "" where there is one.
+    options : dict
+        Of ``spark``.
+    exact : callable
+        The results of some events, without Spark.
+    learned : callable
+        A history of some events, to be saved.
+    """
+
+    program: Any
+    who: str
+    options: dict[str, Any]
+    exact: Callable[[pa.Table], pa.Table]
+    learned: Callable[[pa.Table], Any]
+
+
+def a_query() -> Kind:
+    """One query, whose match points are asked for."""
+    query = compile_query(QUERY, engine="runs")
+    how = {"time": "ts", "output": "points"}
+    return Kind(query, "", how, lambda events: query.match(events).points(), HistoryGraph(query).fit)
+
+
+def a_set() -> Kind:
+    """Some queries that differ in how near values must be, and two that look for something else."""
+    desk = QuerySet(time="ts", output="points")
+    desk.add_many(TEMPLATE, [{"near": near * 1e-6} for near in range(1, ROWS + 1)], id="near")
+    desk.add(QUERY, id="nearest")
+    desk.add(OTHER, id="other")
+    return Kind(desk, "query", {}, lambda events: desk.match(events).table(), desk.train)
+
+
+def some_rules() -> Kind:
+    """A rule that counts what it finds for each key, and one that reads this."""
+    rules = compile_rules(RULES)
+
+    def exact(events: pa.Table) -> pa.Table:
+        found = rules.run(events).items()
+        return pa.concat_tables(of.select(["end"]).append_column("rule", pa.array([name] * len(of))) for name, of in found)
+
+    return Kind(rules, "rule", {"time": "ts"}, exact, RuleHistory(rules).fit)
+
+
+KINDS = {"query": a_query, "set": a_set, "rules": some_rules}
+
+
+@dataclass(frozen=True)
 class Scene:
     """A recording that is played again and again.
 
@@ -61,51 +123,65 @@ class Scene:
     ----------
     where : Place
     file : Path
-    query : Query
+    kind : Kind
     history : Path
     first : int
         Tick of the first event.
-    points : tuple of two bool arrays, shape (events of the recording,)
-        Which events complete a match, the first time and later.
+    points : tuple of two dicts of str to bool array, shape (events of the recording,)
+        Which events complete a match of which query or rule, the first time and later.
     """
 
     where: Place
     file: Path
-    query: Query
+    kind: Kind
     history: Path
     first: int
-    points: tuple[Bools, Bools]
+    points: tuple[dict[str, Bools], dict[str, Bools]]
 
     @classmethod
-    def made(cls, where: Place, half: int, seed: int) -> Scene:
+    def made(cls, where: Place, name: str, half: int, seed: int) -> Scene:
         """Write the recording, learn the history, and match two repetitions exactly: they are longer than a window."""
-        stream = swapped(seed, half)
+        stream, kind = swapped(seed, half), KINDS[name]()
         played, others = (with_values(part, seed + n) for n, part in enumerate((stream.after, stream.fresh)))
-        query = compile_query(QUERY, engine="runs")
         history = where.new("history")
-        HistoryGraph(query).fit(others).save(history)
+        kind.learned(others).save(history)
         file = where.written("overload", played)
         first = int(played.column("ts")[0].as_py())
         twice = pa.concat_tables([played, played.set_column(0, "ts", pc.add(played.column("ts"), half))])
-        ends = query.match(twice).points().column("end").to_numpy() - first
-        is_point = np.zeros(2 * half, np.bool_)
-        is_point[ends] = True
-        return cls(where, file, query, history, first, (is_point[:half], is_point[half:]))
+        ends = {who: ticks - first for who, ticks in by_name(kind.exact(twice), kind.who).items()}
+        is_point = {who: np.isin(np.arange(2 * half), ends[who]) for who in ends}
+        once, later = ({who: of[part] for who, of in is_point.items()} for part in (slice(half), slice(half, None)))
+        return cls(where, file, kind, history, first, (once, later))
+
+    @property
+    def half(self) -> int:
+        """Events of the recording."""
+        return len(next(iter(self.points[0].values())))
 
     def matcher(self, **options: Any) -> Any:
-        """The query on Spark: match points, a shard for each core."""
-        return self.query.spark(time="ts", output="points", shards=CORES, watermark="1 millisecond", **options)
+        """The program on Spark, a shard for each core."""
+        return self.kind.program.spark(**self.kind.options, shards=CORES, watermark="1 millisecond", **options)
 
-    def recall(self, found: npt.NDArray[np.int64], begin: int, end: int) -> tuple[float, int]:
+    def recall(self, found: dict[str, Ints], begin: int, end: int) -> tuple[float, int]:
         """Share of the match points among events ``begin`` to ``end - 1`` that was found, and how many there are."""
-        first, later = self.points
-        turns, rest = divmod(end, len(first))
-        exact = np.concatenate([first, *[later] * turns])[: turns * len(first) + rest]
-        numbers = np.unique(found - self.first)
-        numbers = numbers[(numbers >= begin) & (numbers < end)]
-        assert exact[numbers].all(), "a match point that the exact run does not have"
-        total = int(exact[begin:].sum())
-        return len(numbers) / max(total, 1), total
+        right = total = 0
+        for who, first in self.points[0].items():
+            turns, rest = divmod(end, len(first))
+            exact = np.concatenate([first, *[self.points[1][who]] * turns])[: turns * len(first) + rest]
+            numbers = np.unique(found.get(who, np.zeros(0, np.int64)) - self.first)
+            numbers = numbers[(numbers >= begin) & (numbers < end)]
+            assert exact[numbers].all(), f"a match point that the exact run does not have: {who}"
+            right, total = right + len(numbers), total + int(exact[begin:].sum())
+        return right / max(total, 1), total
+
+
+def by_name(results: pa.Table, who: str) -> dict[str, Ints]:
+    """The ticks at which matches of each query or rule end."""
+    ends = results.column("end").to_numpy()
+    if not who:
+        return {"": ends}
+    names = results.column(who).cast(pa.string()).to_numpy(zero_copy_only=False)
+    return {str(name): ends[names == name] for name in np.unique(names)}
 
 
 def with_values(events: pa.Table, seed: int) -> pa.Table:
@@ -115,7 +191,7 @@ def with_values(events: pa.Table, seed: int) -> pa.Table:
 
 def capacity(scene: Scene, trigger: float, rounds: int) -> float:
     """Events per second at which an exact micro-batch takes a whole trigger."""
-    size, rows = FIRST_GUESS, len(scene.points[0])
+    size, rows = FIRST_GUESS, scene.half
     for _ in range(rounds):
         repeat = -(-EACH * size // rows)
         options = {"speed": "max", "most": str(size), "repeat": str(repeat)}
@@ -133,7 +209,7 @@ class Kept:
     """What came of an overloaded stream: its micro-batches, and ticks of the match points."""
 
     batches: list[Done]
-    found: npt.NDArray[np.int64]
+    found: dict[str, Ints]
 
     def events(self, batches: int | None = None) -> int:
         """How many were matched, in all or in the first micro-batches."""
@@ -142,7 +218,7 @@ class Kept:
 
 def overloaded(report: Report, scene: Scene, rate: float, seconds: float, **options: Any) -> Kept:
     """Play at a rate for some time, with a budget."""
-    repeat = int(2 * rate * (seconds + MINUTE) / len(scene.points[0])) + 1
+    repeat = int(2 * rate * (seconds + MINUTE) / scene.half) + 1
     events = replay(scene.where.spark, scene.file, time="ts", rate=f"{rate:.0f}", repeat=str(repeat))
     to, checkpoint = scene.where.new("found"), scene.where.new("checkpoint")
     milliseconds = round(TRIGGER * 1000)
@@ -155,8 +231,9 @@ def overloaded(report: Report, scene: Scene, rate: float, seconds: float, **opti
         batches = done(query)
     finally:
         query.stop()
-    ends = [pq.read_table(file, columns=["end"]).column("end").to_numpy() for file in to.rglob("*.parquet")]
-    return Kept(batches, np.concatenate([np.zeros(0, np.int64), *ends]))
+    who = scene.kind.who
+    files = [pq.read_table(file, columns=["end", who] if who else ["end"]) for file in to.rglob("*.parquet")]
+    return Kept(batches, by_name(pa.concat_tables(files), who) if files else {})
 
 
 def wait(report: Report, query: StreamingQuery, seconds: float) -> None:
@@ -192,13 +269,17 @@ def overload(report: Report, where: Place, minutes: float, half: int, rounds: in
         How often capacity is looked for, each time nearer: while the JVM is cold it is a third of what it is later.
     seed : int
     """
-    report.console.print("overload: matching the recording exactly, and learning a history ...")
-    scene = Scene.made(where, half, seed)
-    report.console.print("looking for the capacity ...")
+    for name in KINDS:
+        _overload(report, Scene.made(where, name, half, seed), name, minutes * MINUTE, rounds)
+
+
+def _overload(report: Report, scene: Scene, name: str, length: float, rounds: int) -> None:
+    """One kind of program."""
+    report.console.print(f"overload, {name}: looking for the capacity ...")
     can = capacity(scene, TRIGGER, rounds)
     rate = OVERLOAD * can
     runs = {}
-    for policy, seconds in (("random", RANDOM * minutes * MINUTE), ("history", minutes * MINUTE)):
+    for policy, seconds in (("random", RANDOM * length), ("history", length)):
         report.console.print(f"{rate:,.0f} events/s, {policy} ...")
         runs[policy] = overloaded(report, scene, rate, seconds, **({"policy": policy} if policy == "random" else {}))
     end = min(run.events() for run in runs.values())
@@ -219,7 +300,8 @@ def overload(report: Report, where: Place, minutes: float, half: int, rounds: in
         f"{rate:,.0f} events/s, {OVERLOAD} times the capacity by exact micro-batches of {TRIGGER:g} s; budget: the"
         f" trigger; without the first {START} micro-batches; recall of match points of events {begin:,} to {end:,}"
     )
-    report.table("overload", f"{OVERLOAD} times the capacity, trigger {TRIGGER:g} s", lines, columns, note)
+    title = f"{name}: {OVERLOAD} times the capacity, trigger {TRIGGER:g} s"
+    report.table(f"overload_{name}", title, lines, columns, note)
     random, history = lines
     ratio = history["recall"] / max(random["recall"], 1e-9)
     report.console.print(f"p95 within the trigger: {yes_or_no(history['p95'] <= TRIGGER)}")

@@ -1,0 +1,90 @@
+"""Throughput from a topic of Kafka, against jobs without a matcher that read the same topic.
+
+One only reads messages as events; the other also does all that the matcher's plan does but match, as in ``throughput``.
+The broker is a real one, started for this, on the same machine.
+"""
+
+from __future__ import annotations
+
+import shutil
+import statistics
+from pathlib import Path
+from tempfile import mkdtemp
+from typing import TYPE_CHECKING
+
+from acep_approx.spark import read_topics
+from experiments.on_spark.plans import CORES, Place, drained, rates, spread, steady
+from experiments.on_spark.throughput import KEPT, KEYS, MATCHER, events, in_turns, matcher, streaming
+from experiments.report import Column, Report
+from experiments.report import Row as Line
+from tests.kafka_broker import Broker, NoBroker
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+READS = "reads only"
+PLANS = (MATCHER, READS, KEPT)
+TOPIC = "events"
+WANTED = 0.7
+COLUMNS = [
+    Column("plan", "plan"),
+    Column("events", "events at once", ",d"),
+    Column("median", "events/s", ",.0f"),
+    Column("least", "least", ",.0f"),
+    Column("most", "most", ",.0f"),
+    Column("ratio", "matcher / it", ".2f"),
+    Column("ratios", "in turns"),
+    Column("wanted", "wanted", ".1f"),
+]
+
+
+def from_kafka(report: Report, where: Place, each: int, repeats: int, batches: int, seed: int) -> None:
+    """Events per second from a topic; the arguments of ``throughput``."""
+    folder = Path(mkdtemp(prefix="broker-"))
+    try:
+        broker = Broker(folder)
+    except NoBroker as error:
+        report.console.print(f"from a topic of Kafka: not measured, as there is no broker: {error}")
+    else:
+        try:
+            sent(broker, each * batches, seed)
+            _table(report, where, broker.address(TOPIC), each, repeats)
+        finally:
+            broker.kill()
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def sent(broker: Broker, number: int, seed: int) -> None:
+    """Send the events of a stream, in turns to the partitions: as many as there are cores."""
+    broker.topic(TOPIC, CORES)
+    table = events(0, number, seed)
+    ticks = table.column("ts").cast("int64").to_pylist()
+    letters, keys, ids = (table.column(name).to_pylist() for name in ("type", "k", "id"))
+    lines = [
+        f'{{"ts": {ts}, "type": "{letter}", "k": {key}, "id": {number}}}'.encode()
+        for ts, letter, key, number in zip(ticks, letters, keys, ids, strict=True)
+    ]
+    for partition in range(CORES):
+        broker.send(TOPIC, lines[partition::CORES], partition)
+
+
+def _table(report: Report, where: Place, address: str, each: int, repeats: int) -> None:
+    found: dict[str, list[float]] = {plan: [] for plan in PLANS}
+    for turn in range(repeats):
+        for plan in PLANS[turn % 3 :] + PLANS[: turn % 3]:
+            read = read_topics(where.spark, address, time="ts", unit="us", at_once=each)
+            done = steady(drained(_stream(read, plan), where.new("checkpoint")))
+            found[plan].append(statistics.median(rates(done)))
+    lines: list[Line] = []
+    for plan, of_run in found.items():
+        compared = {"ratio": None, "ratios": None, "wanted": None}
+        if plan != MATCHER:
+            compared = in_turns(found[MATCHER], of_run) | {"wanted": WANTED}
+        lines.append({"plan": plan, "events": each, **spread(of_run), **compared})
+    note = f"medians of runs in turns; {CORES} partitions; reads only: messages as events, and no more"
+    report.table("from_kafka", f"from a topic of Kafka, {KEYS:,} keys, local[{CORES}]", lines, COLUMNS, note)
+
+
+def _stream(read: DataFrame, plan: str) -> DataFrame:
+    return read if plan == READS else streaming(matcher().flow(read), plan)
