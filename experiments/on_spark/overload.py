@@ -106,8 +106,10 @@ def some_rules() -> Kind:
     rules = compile_rules(RULES)
 
     def exact(events: pa.Table) -> pa.Table:
-        found = rules.run(events).items()
-        return pa.concat_tables(of.select(["end"]).append_column("rule", pa.array([name] * len(of))) for name, of in found)
+        found = rules.run(events)
+        return pa.concat_tables(
+            of.select(["end"]).append_column("rule", pa.array([name] * len(of))) for name, of in found.items()
+        )
 
     return Kind(rules, "rule", {"time": "ts"}, exact, RuleHistory(rules).fit)
 
