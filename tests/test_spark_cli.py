@@ -679,3 +679,21 @@ def test_the_demo_in_small(spark, monkeypatch):
     assert Path("demo.html").read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
     assert set(Path(gettempdir()).glob("acep-demo-*")) <= before
     assert {path.name for path in Path().iterdir()} == {"demo.html", "events.jsonl"}
+
+
+def test_explain_says_how_the_work_is_split(tmp_path):
+    (tmp_path / "one.acep").write_text("PATTERN SEQ(A a, B b) WHERE [user] WITHIN 5", encoding="utf-8")
+    (tmp_path / "two.acep").write_text("PATTERN SEQ(A a, C c) WITHIN 5", encoding="utf-8")
+    told = acep("explain", "--queries", str(tmp_path), "--spark", "--shards", "2")
+    assert told.exit_code == 0, told.output
+    assert told.stdout.splitlines()[-2:] == [
+        "         the query one: matched apart by user: all events of a match have the same",
+        "         the query two: matched in one task: no column is a key of all of its queries, as [user] is",
+    ]
+    told = acep("explain", str(tmp_path / "one.acep"), "--spark")
+    assert told.stdout.endswith("Spark    all events are matched apart by user: all events of a match have the same\n")
+    told = acep("explain", "TABLE t (k text, KEY (k)) RULE r ON PATTERN SEQ(A a, B b) WITHIN 5", "--spark")
+    assert "matched in one task: the pattern of the rule 'r' has no key" in told.stdout, told.output
+    for words, code in (("--shards 2", "ACEP-S071"), ("--spark --format dot", "ACEP-U064")):
+        refused = acep("explain", str(tmp_path / "one.acep"), *words.split())
+        assert (refused.exit_code, code in refused.stderr) == (2, True), refused.output

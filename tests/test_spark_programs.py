@@ -13,6 +13,7 @@ import pytest
 
 from acep_approx import QuerySet, compile_query, compile_rules
 from acep_approx.errors import AcepError, DataError, UnsupportedError, UsageError
+from acep_approx.spark.plan.split import split_words
 from acep_approx.spark.worker.shard import Shard
 from acep_approx.subscriptions.results import common_columns, in_types_of
 from tests.cases import cases
@@ -64,9 +65,20 @@ def test_queries_are_matched_apart_by_the_keys_that_they_share():
         ((), 1, True, ["low", "after low", "high"]),
         ((), 1, True, ["by nothing", "neighbours", "cel"]),
     ]
-    told = [*job.plan_words()]
-    assert told[0] == "4 queries (by user, by both, up, ...): matched apart by user"
-    assert told[3].endswith("matched in one task: no column is a key of all of its queries, as [user] is")
+    told = [*split_words(job.parts)]
+    assert told == [
+        "the job has 4 parts, and each event goes to every part",
+        "4 queries (by user, by both, up, ...): matched apart by user: all events of a match have the same",
+        "the query by shop: matched apart by shop: all events of a match have the same",
+        *(
+            f"3 queries ({ids}): matched in one task: no column is a key of all of its queries, as [user] is, and with "
+            "more shards they are dealt out to more tasks"
+            for ids in ("low, after low, high", "by nothing, neighbours, cel")
+        ),
+    ]
+    explained = desk_of(QUERIES).spark(id="id", shards=2).explain()
+    assert [line[9:] for line in explained.splitlines()] == told
+    assert desk_of(QUERIES).spark(id="id", shards=2).explain(stream(9, 1).schema) == explained
 
 
 def test_events_left_out_are_told_once_though_several_parts_get_them():
@@ -199,6 +211,10 @@ def test_rules_are_matched_apart_where_their_rows_lie_with_their_events():
     rules = compile_rules(KEYED)
     job = rules.spark(id="id", store=store).job(events.schema, is_stream=True, shards=3)
     assert [(part.keys, part.shards) for part in job.parts] == [(("user",), 3)]
+    assert rules.spark().explain().endswith(
+        "apart by user: all events of a match have the same, and it names the rows of seen, and each task has all rows "
+        "of limits, which no rule writes"
+    )
     found = streamed(job, events, Random(1))
     out = rules.run(events, store=store, bind="id")
     assert sum(map(len, out.values())) == len(found.table()) > 50
@@ -209,7 +225,8 @@ def test_rules_are_matched_apart_where_their_rows_lie_with_their_events():
 def test_other_rules_run_in_one_task_and_it_is_said_why(why):
     job = compile_rules(ELSEWHERE[why]).spark(id="id").job(stream(9, 1).schema, is_stream=True, shards=3)
     assert job.shards == 1
-    assert why in next(job.plan_words())
+    assert why in next(split_words(job.parts))
+    assert why in compile_rules(ELSEWHERE[why]).spark().explain()
 
 
 # --- early results, counts --------------------------------------------------------------------------------------------

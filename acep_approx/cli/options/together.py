@@ -302,8 +302,13 @@ REFUSED: dict[str, Refusals] = {
         "{option} is about a load budget, and there is none",
         _each("say how much may be done: --budget '20%', '5000 steps/event', '200 runs' or '2 ms/batch'", *OF_BUDGETS),
     ),
-    "a budget in a picture": Refusals(
-        "ACEP-U064", NOT_WITH, _each("leave one of them out: words say how it is shared", "budget")
+    "words in a picture": Refusals(
+        "ACEP-U064",
+        NOT_WITH,
+        {
+            "budget": "leave one of them out: words say how it is shared",
+            "spark": "leave one of them out: words say how the work is split",
+        },
     ),
     "nothing learned": Refusals(
         "ACEP-U049",
