@@ -124,7 +124,7 @@ def folder(tmp_path, monkeypatch) -> Path:
         ("--spark --stream --watermark 5s --idle 5s", "ACEP-S072", "--idle"),
         ("--spark --sequence n", "ACEP-S072", "--sequence"),
         ("--spark --report x.html", "ACEP-S072", "--report"),
-        ("--spark --output bundles", "ACEP-S072", "bundles"),
+        ("--spark --stream --output bundles --emit early -o new --checkpoint state", "ACEP-U055", "bundles"),
         ("--spark --output compressed -o x", "ACEP-S072", "compressed"),
         ("--spark --stream --limit 3", "ACEP-S072", "--limit"),
         ("--spark --stream --trigger 5s --until-done", "ACEP-S072", "--trigger"),
@@ -300,7 +300,7 @@ NAMED = ("`a.event`", "`b.event`", "`c.event`")  # for Spark a dot leads into a 
 
 
 @spark_test
-@pytest.mark.parametrize("output", ["matches", "points", "count"])
+@pytest.mark.parametrize("output", ["matches", "points", "bundles", "count"])
 def test_a_batch_gives_what_a_run_here_gives(spark, output):
     bind = [] if output == "count" else ["--bind", "event"]
     here = acep("run", QUERY, "events.jsonl", "--output", output, "--format", "jsonl", *bind)

@@ -291,6 +291,40 @@ def test_counts_of_a_stream_add_up(seed):
         assert +sums == +Counter(case.query.match(case.events).count_by_errors()), case
 
 
+@pytest.mark.parametrize("seed", range(2))
+def test_bundles_are_what_they_are_here(seed):
+    dice = Random(seed)
+    for case in random_cases(cases(240), seed):
+        expected = rows(case.query.match(case.events).bundles())
+        job = case.matcher(output="bundles").job(case.events.schema, is_stream=True, shards=dice.choice(SHARD_COUNTS))
+        assert in_batch(job, case.events, dice).rows() == expected, case
+        found = streamed(job, case.events, dice, dice.choice((0, 3))).rows()
+        if case.query.plan.is_count_window:  # the last one of a key is open for ever
+            assert not found - expected, case
+        else:
+            assert found == expected, case
+
+
+def test_a_bundle_comes_when_no_match_point_can_join_it():
+    query = compile_query("PATTERN SEQ(A a, B b) WHERE [user] WITHIN 10")
+    events = pa.table({"ts": [1, 2, 8, 40], "type": list("ABBA"), "user": ["u"] * 4, "id": range(4)})
+    job = query.spark(id="id", output="bundles").job(events.schema, is_stream=True)
+    shard, came = Shard(job), []
+    shard.process(events.select(job.schema.names), None)
+    for tick in (9, 18, 19):
+        shard = Shard(job, state=shard.to_bytes())
+        came.append(shard.process(job.schema.empty_table(), tick).results.to_pylist())
+        assert shard.waits_until == (19 if tick < 19 else 41)
+    assert came == [[], [], [{"user": "u", "first": 2, "last": 8, "points": 2, "errors": 0}]]
+
+
+@pytest.mark.parametrize(("options", "code"), [({"emit": "early"}, "ACEP-U055"), ({"key_idle": 5}, "ACEP-U200")])
+def test_bundles_that_there_are_not(options, code):
+    query = compile_query("PATTERN SEQ(A a, B b) WHERE [user] WITHIN 10 EVENTS")
+    with pytest.raises(UsageError, match=code):
+        query.spark(output="bundles", **options)
+
+
 # --- budgets ----------------------------------------------------------------------------------------------------------
 
 

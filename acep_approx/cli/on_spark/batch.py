@@ -183,7 +183,8 @@ def _collect(found: DataFrame, limit: int | None) -> Results:
     from acep_approx.cli.write import Results
 
     table = (found if limit is None else found.limit(limit + 1)).toArrow()  # one more tells that there are more
-    # Spark gives rows in any order: here by their end and start, then by whatever else can be put in order
+    # Spark gives rows in any order: here by their end and start, bundles by their first point, then by whatever else
+    # can be put in order
     names = [field.name for field in table.schema if not pa.types.is_nested(field.type)]
-    names.sort(key=lambda name: (name != "end", name != "start"))
+    names.sort(key=lambda name: (name != "end", name not in ("start", "first")))
     return Results([table.sort_by([(name, "ascending") for name in names]) if names else table], limit)

@@ -265,7 +265,7 @@ REFUSED: dict[str, Refusals] = {
         _each(ALONE, "start", "learn_log", "report", "page", "shed", "expand", "sequence", "idle")
         | _each("say --within in its place", "horizon")
         | _each("write Parquet first, or leave out --spark", *NOT_ON_SPARK)
-        | _outputs_but(f"{CHOOSE}, or leave out --spark", *THREE)
+        | _outputs_but("choose matches, points, bundles or count, or leave out --spark", *THREE, "bundles")
         | {
             "merge": "leave it out: it changes no result",
             "sort": "leave it out: on Spark events are always put in order",

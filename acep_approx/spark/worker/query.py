@@ -14,7 +14,7 @@ from acep_approx.learning.online import WITHIN, Observer, ShardLearning, learner
 from acep_approx.learning.training_sample import Shares
 from acep_approx.matching.execution import Execution, check_key_idle
 from acep_approx.matching.outputs.bind import Bind, Wide
-from acep_approx.matching.outputs.kinds import KINDS, OutputName
+from acep_approx.matching.outputs.kinds import KINDS
 from acep_approx.matching.state import meaning
 from acep_approx.planning.durations import Duration
 from acep_approx.shedding.shedder import Shedder
@@ -45,7 +45,7 @@ class QueryProgram(Program):
 
     query: CompiledQuery
     bind: Bind = None
-    output: OutputName = "matches"
+    output: str = "matches"
     key_idle: Duration | None = None
 
     def __post_init__(self) -> None:
@@ -103,12 +103,15 @@ class QueryProgram(Program):
 
     def begin(self, setting: Setting, turn: Turn, state: bytes | None = None) -> Work:
         """Begin in a shard, or go on from a state."""
+        return QueryWork(self._started(setting, turn, state))
+
+    def _started(self, setting: Setting, turn: Turn, state: bytes | None) -> Execution:
         plan, shedding = self.query.plan, self._shedder(setting, turn)
         if state is not None:
-            return QueryWork(Execution.from_state(plan, state, shedding=shedding))
+            return Execution.from_state(plan, state, shedding=shedding)
         made = Execution(plan, output=self.output, bind=self.bind, key_idle=self.key_idle, shedding=shedding)
         made.bind(setting.schema, setting.roles)
-        return QueryWork(made)
+        return made
 
     def _shedder(self, setting: Setting, turn: Turn) -> Shedder | None:
         spending, plan, shards = setting.spending, self.query.plan, max(setting.shards, 1)
