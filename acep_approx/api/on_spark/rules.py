@@ -24,6 +24,7 @@ from acep_approx.spark.worker.program import (
     CALLS,
     CHANGES,
     MATCHES,
+    KeptTable,
     Named,
     Numbers,
     Program,
@@ -129,6 +130,15 @@ class RulesProgram(Program):
         else:
             runner = Runner.restored(self.rules, state, spending)
         return RulesWork(runner, setting.tables[MATCHES], turn.shard)
+
+    @property
+    def kept_tables(self) -> dict[str, KeptTable]:
+        """The tables that rules write."""
+        runner = Runner(self.rules, {})
+        runner.load(self.store)
+        rows = {name: kept.to_arrow() for name, kept in runner.execution.tables.items()}
+        names = {one.name: tuple(column.name for column in one.values) for one in self.rules.file.tables}
+        return {one.name: KeptTable(one.key, names[one.name], rows[one.name]) for one in self.rules.file.tables}
 
     @property
     def words(self) -> str:

@@ -149,11 +149,10 @@ def _say_found(results: Results, kind: ResultKind, *, is_one: bool) -> None:
 
 def _write_others(flow: Flow, packed: DataFrame, others: dict[str, Path | None]) -> None:
     """Write the changes and the calls of rules to their folders."""
-    from acep_approx.spark.streaming.stream import sinks_of
+    from acep_approx.spark.streaming.places import folders_of
 
-    named = {name: folder for name, folder in others.items() if folder is not None}
-    for name, sink in sinks_of(flow.job.tables, **named).items():
-        flow.table(name, packed).write.mode("overwrite").parquet(sink.place)
+    for name, folder in folders_of(flow.job.tables, others).items():
+        flow.table(name, packed).write.mode("overwrite").parquet(folder)
 
 
 def _counted(found: DataFrame, most_errors: int | None) -> Results:

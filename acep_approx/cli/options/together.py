@@ -146,7 +146,8 @@ REFUSED: dict[str, Refusals] = {
         "ACEP-S072",
         NOT_WITH,
         {
-            "store": "leave it out: tables lie in the state of the job, and --changes FOLDER has what is written",
+            "store": "leave it out: tables lie in the state of the job, --mirror jdbc:... keeps a copy of them, and "
+            "--changes FOLDER has what is written",
             "limit": "leave it out",
             **_each("leave it out: on Spark a checkpoint is written with each micro-batch", *_LASTING),
         },
@@ -248,7 +249,10 @@ REFUSED: dict[str, Refusals] = {
     "here": Refusals(
         "ACEP-S071",
         OF_USE_WITH,
-        _each("add --spark, or leave it out", "shards", "stream", "trigger", "at_once", "until_done", "schema"),
+        _each(
+            "add --spark, or leave it out",
+            *("shards", "stream", "trigger", "at_once", "until_done", "schema", "mirror"),
+        ),
     ),
     "batch on Spark": Refusals(
         "ACEP-S071",
@@ -256,7 +260,7 @@ REFUSED: dict[str, Refusals] = {
         _each(
             "add --stream, or leave it out",
             *("watermark", "checkpoint", "trigger", "at_once", "until_done", "metrics_port", "late", "learn"),
-            *("reorder", "emit", "changelog", "schema"),
+            *("reorder", "emit", "changelog", "schema", "mirror"),
         ),
     ),
     "Spark": Refusals(

@@ -53,6 +53,22 @@ class Split(NamedTuple):
     why: str
 
 
+class KeptTable(NamedTuple):
+    """A table that rules write, as it lies in the shards.
+
+    Attributes
+    ----------
+    keys, values : tuple of str
+        Its columns, in the order of changes.
+    rows : pyarrow.Table
+        Those that it begins with.
+    """
+
+    keys: tuple[str, ...]
+    values: tuple[str, ...]
+    rows: pa.Table
+
+
 @dataclass(frozen=True)
 class Setting:
     """What a program is told of the job that it is a part of.
@@ -233,6 +249,11 @@ class Program(ABC):
         setting : Setting
         """
         return None
+
+    @property
+    def kept_tables(self) -> dict[str, KeptTable]:
+        """The tables that its parts write and keep, by name."""
+        return {}
 
     @property
     def words(self) -> str:
