@@ -124,7 +124,7 @@ def folder(tmp_path, monkeypatch) -> Path:
         ("--spark --stream --watermark 5s --idle 5s", "ACEP-S072", "--idle"),
         ("--spark --sequence n", "ACEP-S072", "--sequence"),
         ("--spark --report x.html", "ACEP-S072", "--report"),
-        ("--spark --output bundles", "ACEP-S072", "bundles"),
+        ("--spark --stream --output bundles --emit early -o new --checkpoint state", "ACEP-U055", "bundles"),
         ("--spark --output compressed -o x", "ACEP-S072", "compressed"),
         ("--spark --stream --limit 3", "ACEP-S072", "--limit"),
         ("--spark --stream --trigger 5s --until-done", "ACEP-S072", "--trigger"),
@@ -300,7 +300,7 @@ NAMED = ("`a.event`", "`b.event`", "`c.event`")  # for Spark a dot leads into a 
 
 
 @spark_test
-@pytest.mark.parametrize("output", ["matches", "points", "count"])
+@pytest.mark.parametrize("output", ["matches", "points", "bundles", "count"])
 def test_a_batch_gives_what_a_run_here_gives(spark, output):
     bind = [] if output == "count" else ["--bind", "event"]
     here = acep("run", QUERY, "events.jsonl", "--output", output, "--format", "jsonl", *bind)
@@ -679,3 +679,21 @@ def test_the_demo_in_small(spark, monkeypatch):
     assert Path("demo.html").read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
     assert set(Path(gettempdir()).glob("acep-demo-*")) <= before
     assert {path.name for path in Path().iterdir()} == {"demo.html", "events.jsonl"}
+
+
+def test_explain_says_how_the_work_is_split(tmp_path):
+    (tmp_path / "one.acep").write_text("PATTERN SEQ(A a, B b) WHERE [user] WITHIN 5", encoding="utf-8")
+    (tmp_path / "two.acep").write_text("PATTERN SEQ(A a, C c) WITHIN 5", encoding="utf-8")
+    told = acep("explain", "--queries", str(tmp_path), "--spark", "--shards", "2")
+    assert told.exit_code == 0, told.output
+    assert told.stdout.splitlines()[-2:] == [
+        "         the query one: matched apart by user: all events of a match have the same",
+        "         the query two: matched in one task: no column is a key of all of its queries, as [user] is",
+    ]
+    told = acep("explain", str(tmp_path / "one.acep"), "--spark")
+    assert told.stdout.endswith("Spark    all events are matched apart by user: all events of a match have the same\n")
+    told = acep("explain", "TABLE t (k text, KEY (k)) RULE r ON PATTERN SEQ(A a, B b) WITHIN 5", "--spark")
+    assert "matched in one task: the pattern of the rule 'r' has no key" in told.stdout, told.output
+    for words, code in (("--shards 2", "ACEP-S071"), ("--spark --format dot", "ACEP-U064")):
+        refused = acep("explain", str(tmp_path / "one.acep"), *words.split())
+        assert (refused.exit_code, code in refused.stderr) == (2, True), refused.output

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sqlite3
 from collections import Counter
 from collections.abc import Iterator
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from typer.testing import CliRunner
 
+from acep_approx import compile_rules
 from acep_approx.cli.main import app
 from acep_approx.cli.on_spark.batch import OnSpark
 from tests.kafka_runs import QUERY, messages
@@ -130,6 +132,72 @@ def test_a_table_of_postgresql_has_each_match_once(spark, server):
     assert server.ask("SELECT count(*) FROM pg_tables WHERE tablename LIKE 'found\\_%'") == [["0"]]
 
 
+RULES = """
+TABLE seen (box int, n int DEFAULT 0, x int, KEY (box))
+TABLE kinds (kind text, n int DEFAULT 0, KEY (kind))
+RULE count ON PATTERN Packed p WITHIN 1 s DO UPSERT seen SET n = old.n + 1, x = p.n AT (p.box) END
+RULE gone ON PATTERN Loaded l WHERE store.seen[l.box].n > 1 WITHIN 1 s DO DELETE seen AT (l.box); CALL note(l.box) END
+"""
+
+
+def rules_run(address: str, more: str = "") -> Result:
+    """Run rules on the folder as a stream; their tables, what is written to them, and calls go to a database."""
+    Path("rules.acep").write_text(RULES, encoding="utf-8")
+    Path("begin.jsonl").write_text('{"box": 99, "n": 7, "x": 1}\n{"box": 1, "n": 1, "x": 0}\n', encoding="utf-8")
+    places = {"--mirror": f"{address}{more}", "--changes": f"{address}table=log", "--calls": f"{address}table=calls"}
+    words = [word for pair in places.items() for word in pair]
+    return CliRunner().invoke(
+        app, ["run", "rules.acep", "in", *STREAM, "--checkpoint", "rules", "--table", "seen=begin.jsonl",
+              "-o", "found", *words],
+    )  # fmt: skip
+
+
+def rules_here() -> tuple[Counter[str], int, int]:
+    """The rows of a table after the events that the watermark has passed; numbers of changes and of calls."""
+    here()
+    rules, begin = compile_rules(RULES), {"seen": "begin.jsonl"}
+    done = rules.run("all.jsonl", store=begin, time="ts")
+    table = done.store["seen"].to_arrow()
+    shown = Counter(plain(*(row[name] for name in ("box", "n", "x"))) for row in table.to_pylist())
+    return shown, len(done.changes["seen"]), len(done.calls)
+
+
+@spark_test
+@pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
+def test_tables_of_rules_are_kept_in_a_database(spark, folder, kind, request):
+    if kind == "sqlite":
+        address = f"jdbc:sqlite:{folder}/rules.db?"
+
+        def ask(what: str) -> list[Any]:
+            with closing(sqlite3.connect(folder / "rules.db")) as base:
+                return base.execute(what).fetchall()
+    else:
+        server = request.getfixturevalue("server")
+        address, ask = f"jdbc:postgresql://127.0.0.1:{server.port}/postgres?user=test&", server.ask
+
+    def is_right() -> bool:
+        table, changes, calls = rules_here()
+        mirrored = Counter(plain(*row) for row in ask("SELECT box, n, x FROM mine_seen"))
+        (written,), (called,) = ask("SELECT count(*) FROM log_seen"), ask("SELECT count(*) FROM calls")
+        return (mirrored, int(written[0]), int(called[0])) == (table, changes, calls)
+
+    come(0)
+    first = rules_run(address, "table=mine")
+    assert first.exit_code == 0, first.output
+    assert is_right()
+    for file in Path("rules/commits").glob("*"):  # its end was not noted
+        if file.name.lstrip(".").startswith("0"):
+            file.unlink()
+    come(1)
+    assert rules_run(address, "table=mine").exit_code == 0
+    assert is_right()
+    numbers = {int(row[0]) for row in ask("SELECT batch FROM mine_seen")}
+    assert len(numbers) > 1
+    shutil.rmtree("rules")
+    refused = rules_run(address, "table=mine")
+    assert (refused.exit_code, "ACEP-S091" in refused.stderr) == (4, True), refused.output
+
+
 @pytest.mark.parametrize(
     ("words", "code"),
     [
@@ -137,6 +205,8 @@ def test_a_table_of_postgresql_has_each_match_once(spark, server):
         ("--spark --stream --checkpoint c -o jdbc:sqlite:found.db?table=a;b", "ACEP-S086"),
         ("--spark -o jdbc:sqlite:found.db?table=found", "ACEP-S071"),
         ("-o jdbc:sqlite:found.db?table=found", "ACEP-U170"),
+        ("--spark --stream --checkpoint c -o found --mirror jdbc:sqlite:found.db", "ACEP-U064"),
+        ("--mirror jdbc:sqlite:found.db", "ACEP-S071"),
     ],
 )
 def test_what_does_not_go_to_a_database(monkeypatch, words, code):

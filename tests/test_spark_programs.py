@@ -13,6 +13,7 @@ import pytest
 
 from acep_approx import QuerySet, compile_query, compile_rules
 from acep_approx.errors import AcepError, DataError, UnsupportedError, UsageError
+from acep_approx.spark.plan.split import split_words
 from acep_approx.spark.worker.shard import Shard
 from acep_approx.subscriptions.results import common_columns, in_types_of
 from tests.cases import cases
@@ -64,9 +65,20 @@ def test_queries_are_matched_apart_by_the_keys_that_they_share():
         ((), 1, True, ["low", "after low", "high"]),
         ((), 1, True, ["by nothing", "neighbours", "cel"]),
     ]
-    told = [*job.plan_words()]
-    assert told[0] == "4 queries (by user, by both, up, ...): matched apart by user"
-    assert told[3].endswith("matched in one task: no column is a key of all of its queries, as [user] is")
+    told = [*split_words(job.parts)]
+    assert told == [
+        "the job has 4 parts, and each event goes to every part",
+        "4 queries (by user, by both, up, ...): matched apart by user: all events of a match have the same",
+        "the query by shop: matched apart by shop: all events of a match have the same",
+        *(
+            f"3 queries ({ids}): matched in one task: no column is a key of all of its queries, as [user] is, and with "
+            "more shards they are dealt out to more tasks"
+            for ids in ("low, after low, high", "by nothing, neighbours, cel")
+        ),
+    ]
+    explained = desk_of(QUERIES).spark(id="id", shards=2).explain()
+    assert [line[9:] for line in explained.splitlines()] == told
+    assert desk_of(QUERIES).spark(id="id", shards=2).explain(stream(9, 1).schema) == explained
 
 
 def test_events_left_out_are_told_once_though_several_parts_get_them():
@@ -199,6 +211,10 @@ def test_rules_are_matched_apart_where_their_rows_lie_with_their_events():
     rules = compile_rules(KEYED)
     job = rules.spark(id="id", store=store).job(events.schema, is_stream=True, shards=3)
     assert [(part.keys, part.shards) for part in job.parts] == [(("user",), 3)]
+    assert rules.spark().explain().endswith(
+        "apart by user: all events of a match have the same, and it names the rows of seen, and each task has all rows "
+        "of limits, which no rule writes"
+    )
     found = streamed(job, events, Random(1))
     out = rules.run(events, store=store, bind="id")
     assert sum(map(len, out.values())) == len(found.table()) > 50
@@ -209,7 +225,8 @@ def test_rules_are_matched_apart_where_their_rows_lie_with_their_events():
 def test_other_rules_run_in_one_task_and_it_is_said_why(why):
     job = compile_rules(ELSEWHERE[why]).spark(id="id").job(stream(9, 1).schema, is_stream=True, shards=3)
     assert job.shards == 1
-    assert why in next(job.plan_words())
+    assert why in next(split_words(job.parts))
+    assert why in compile_rules(ELSEWHERE[why]).spark().explain()
 
 
 # --- early results, counts --------------------------------------------------------------------------------------------
@@ -272,6 +289,40 @@ def test_counts_of_a_stream_add_up(seed):
         for row in found.table().to_pylist():
             sums[row["errors"]] += row["matches"]
         assert +sums == +Counter(case.query.match(case.events).count_by_errors()), case
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_bundles_are_what_they_are_here(seed):
+    dice = Random(seed)
+    for case in random_cases(cases(240), seed):
+        expected = rows(case.query.match(case.events).bundles())
+        job = case.matcher(output="bundles").job(case.events.schema, is_stream=True, shards=dice.choice(SHARD_COUNTS))
+        assert in_batch(job, case.events, dice).rows() == expected, case
+        found = streamed(job, case.events, dice, dice.choice((0, 3))).rows()
+        if case.query.plan.is_count_window:  # the last one of a key is open for ever
+            assert not found - expected, case
+        else:
+            assert found == expected, case
+
+
+def test_a_bundle_comes_when_no_match_point_can_join_it():
+    query = compile_query("PATTERN SEQ(A a, B b) WHERE [user] WITHIN 10")
+    events = pa.table({"ts": [1, 2, 8, 40], "type": list("ABBA"), "user": ["u"] * 4, "id": range(4)})
+    job = query.spark(id="id", output="bundles").job(events.schema, is_stream=True)
+    shard, came = Shard(job), []
+    shard.process(events.select(job.schema.names), None)
+    for tick in (9, 18, 19):
+        shard = Shard(job, state=shard.to_bytes())
+        came.append(shard.process(job.schema.empty_table(), tick).results.to_pylist())
+        assert shard.waits_until == (19 if tick < 19 else 41)
+    assert came == [[], [], [{"user": "u", "first": 2, "last": 8, "points": 2, "errors": 0}]]
+
+
+@pytest.mark.parametrize(("options", "code"), [({"emit": "early"}, "ACEP-U055"), ({"key_idle": 5}, "ACEP-U200")])
+def test_bundles_that_there_are_not(options, code):
+    query = compile_query("PATTERN SEQ(A a, B b) WHERE [user] WITHIN 10 EVENTS")
+    with pytest.raises(UsageError, match=code):
+        query.spark(output="bundles", **options)
 
 
 # --- budgets ----------------------------------------------------------------------------------------------------------

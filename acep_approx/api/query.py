@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 from acep_approx.api.matcher import Matcher
 from acep_approx.api.tunable import TunableQuery
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from acep_approx.results.budgeted import BudgetedMatches
     from acep_approx.revisions.matcher import RevisedMatcher
     from acep_approx.spark.plan.matcher import SparkMatcher
+    from acep_approx.spark.worker.program import Program
     from acep_approx.training.history_graph import HistoryGraph
     from acep_approx.why.result import NoMatch, Why
 
@@ -606,7 +607,7 @@ class Query(TunableQuery):
         unit: str | None = None,
         id: str | None = None,  # noqa: A002  (what users call it)
         bind: Bind = None,
-        output: OutputName = "matches",
+        output: OutputName | Literal["bundles"] = "matches",
         shards: int | None = None,
         watermark: Duration | None = None,
         budget: str | float | Budget | None = None,
@@ -630,7 +631,8 @@ class Query(TunableQuery):
             Column that names an event: it stands for the events of a match, and orders events of the same time.
         bind : str, sequence of str or Wide, optional
             Columns that stand for an event instead. Default: ``id``, or else those that the query reads.
-        output : {"matches", "points", "counts"}, default "matches"
+        output : {"matches", "points", "counts", "bundles"}, default "matches"
+            Of a stream counts come with each micro-batch: add them up. Bundles come once no match point can join them.
         shards : int, optional
             Groups of keys that are matched together. Default: ``spark.sql.shuffle.partitions`` for streams; Spark
             chooses for batch.
@@ -672,13 +674,18 @@ class Query(TunableQuery):
         >>> # matches = events.transform(matcher)
         """
         from acep_approx.api.on_spark.options import spark_matcher
+        from acep_approx.spark.worker.bundled import BundlesProgram
         from acep_approx.spark.worker.early import EarlyProgram
         from acep_approx.spark.worker.query import QueryProgram
 
         refuse_on_spark(revising)
-        program = QueryProgram(self, output=output, key_idle=key_idle)
+        program: Program
         if revising:
             program = EarlyProgram(self, output=output, key_idle=key_idle, **revising)
+        elif output == "bundles":
+            program = BundlesProgram(self, key_idle=key_idle)
+        else:
+            program = QueryProgram(self, output=output, key_idle=key_idle)
         return spark_matcher(
             program,
             {"time": time, "key": key, "type": type, "unit": unit},

@@ -316,7 +316,7 @@ EXAMPLES: dict[str, dict[Callable[..., None], list[str]]] = {
         explain: [
             "acep explain @query.acep",
             "acep explain 'ab*c WITHIN 10' --format dot | dot -Tsvg > automaton.svg",
-            "acep explain --queries queries/",
+            "acep explain --queries queries/ --spark --shards 8",
             "acep explain @hygiene.acep --format mermaid",
         ],
         queries: [

@@ -33,7 +33,7 @@ from acep_approx.matching.renumber import renumbered, row_columns
 from acep_approx.matching.tracing.compressed import Compressed, RunShared, compressed_plan
 from acep_approx.matching.unseen import warn_of_unseen_types
 from acep_approx.results.beginning import Lookout, warn_of_many
-from acep_approx.results.bundles import bundles
+from acep_approx.results.bundles import bundles, check_bundles
 from acep_approx.results.match import Match, by_number
 from acep_approx.results.matched_events import Listed, listed, numbered, of_match, showing_events
 from acep_approx.results.question import Question
@@ -299,13 +299,7 @@ class Matches:
 
     def bundles(self) -> pa.Table:
         """The match bundles (Li and Ge 2016, Definition 3): first, last, points, errors; see ``results.bundles``."""
-        if self.question.key_idle is not None and self.plan.is_count_window:
-            raise UsageError(
-                "key_idle= (--key-idle) and bundles in windows of events do not go together: what chains them is the "
-                "numbers of the events of a key",
-                code="ACEP-U200",
-                hint="leave one of them out, or take the match points",
-            )
+        check_bundles(self.plan, self.question.key_idle)
         points = gathered_table(self._run(BARE))
         if not points.num_columns:
             return points  # no columns, no events

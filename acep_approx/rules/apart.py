@@ -26,7 +26,7 @@ class Access(NamedTuple):
 
 
 class Apart(NamedTuple):
-    """The columns that rules may be matched apart by; where there are none, why."""
+    """The columns that rules may be matched apart by, and which tables lie apart; where there are none, why."""
 
     keys: tuple[str, ...]
     why: str = ""
@@ -60,7 +60,16 @@ def apart(program: Program, roles: Roles) -> Apart:
         candidates = [name for name in candidates if any(all(one[at] == name for one in mine) for at in places)]
     if not candidates:
         return Apart((), "rules name rows of a table by the same column at different places of its key")
-    return Apart(tuple(candidates))
+    return Apart(tuple(candidates), _of_tables(program, written))
+
+
+def _of_tables(program: Program, written: set[str]) -> str:
+    """Where the rows of tables lie."""
+    there = [table.name for table in program.file.tables]
+    mine, others = ([name for name in there if (name in written) is is_written] for is_written in (True, False))
+    words = [f"it names the rows of {', '.join(mine)}"] if mine else []
+    words += [f"each task has all rows of {', '.join(others)}, which no rule writes"] if others else []
+    return ", and ".join(words)
 
 
 def _is_of_one_event(rule: CompiledRule) -> bool:

@@ -20,7 +20,7 @@ from acep_approx.api.on_spark.queries import SetProgram, SetWork, opened, with_r
 from acep_approx.errors import DataError, UsageError
 from acep_approx.events.time import shown_type, tick_unit
 from acep_approx.matching.outputs.bind import Bind, Wide, as_plain
-from acep_approx.spark.worker.program import MATCHES, Named, Needs, Program, Setting, Turn
+from acep_approx.spark.worker.program import MATCHES, Named, Program, Setting, Turn
 from acep_approx.subscriptions.state import pack
 from acep_approx.subscriptions.versions import Version, read_version
 
@@ -141,13 +141,13 @@ class ChangingProgram(SetProgram):
         columns = _columns(schema.field(roles.time).type, roles)
         return replace(self, state=without_load(running), bare=without_load(bare), columns=columns)
 
-    def needs(self, schema: pa.Schema, roles: Roles) -> Needs:
+    def needs(self, schema: pa.Schema, roles: Roles) -> tuple[str, ...]:  # noqa: ARG002  (whatever plays a role)
         """Ask for all columns, as later queries may read any of them."""
-        return super().needs(schema, roles)._replace(columns=tuple(schema.names))
+        return tuple(schema.names)
 
-    def divided(self, schema: pa.Schema, roles: Roles, shards: int) -> Sequence[SetProgram]:
+    def divided(self, roles: Roles, shards: int) -> Sequence[SetProgram]:
         """Return the parts of the first version; later queries come to these."""
-        parts = super().divided(schema, roles, shards)
+        parts = super().divided(roles, shards)
         return [replace(self, state=one.state, part=number) for number, one in enumerate(parts)]
 
     def begin(self, setting: Setting, turn: Turn, state: bytes | None = None) -> ChangingWork:
@@ -166,7 +166,7 @@ class ChangingProgram(SetProgram):
         if self.pinned is None:
             return None
         mine = [one for one in parts if isinstance(one, ChangingProgram)]
-        keys = [one.needs(setting.schema, setting.roles).keys for one in mine]
+        keys = [one.split(setting.roles).keys for one in mine]
         placed = [PlacingPart(key, tuple(one.running.graph.ids)) for one, key in zip(mine, keys, strict=True)]
         empty = partial(self._empty, setting)
         return Placing(Path(self.home), self.began, self.output, placed, empty, setting, self.pinned)

@@ -19,7 +19,7 @@ from acep_approx.events.stream import EventBatch, earliest
 from acep_approx.matching.outputs.bind import Bind, Wide, as_plain
 from acep_approx.shedding.purse import Purse
 from acep_approx.spark.worker.counters import counters_together
-from acep_approx.spark.worker.program import MATCHES, Named, Needs, Numbers, Program, Setting, Turn, Work
+from acep_approx.spark.worker.program import AGREE, MATCHES, Named, Numbers, Program, Setting, Split, Turn, Work
 from acep_approx.subscriptions.apart import Group, groups_of
 from acep_approx.subscriptions.results import in_types_of
 from acep_approx.subscriptions.state import SET, pack, restored
@@ -81,10 +81,17 @@ class SetProgram(Program):
         found = made._begun(schema, roles).found(iter(()))
         return replace(made, columns=found.table().schema)
 
-    def needs(self, schema: pa.Schema, roles: Roles) -> Needs:
-        """What it asks of events of these columns; keys only where all of its queries can be matched apart by them."""
+    def needs(self, schema: pa.Schema, roles: Roles) -> tuple[str, ...]:
+        """The columns of events that workers must have."""
+        return self._begun(schema, roles).columns
+
+    def split(self, roles: Roles, schema: pa.Schema | None = None) -> Split:  # noqa: ARG002  (keys are known without)
+        """By keys where all of its queries can be matched apart by them."""
         groups = self._groups(roles)
-        return Needs(self._begun(schema, roles).columns, groups[0].keys if len(groups) == 1 else ())
+        if len(groups) == 1 and groups[0].keys:
+            return Split(groups[0].keys, AGREE)
+        many = ", and with more shards they are dealt out to more tasks" if len(groups[0].families) > 1 else ""
+        return Split((), f"no column is a key of all of its queries, as [user] is{many}")
 
     def _groups(self, roles: Roles) -> list[Group]:
         return groups_of(self.running.graph, roles)
@@ -94,7 +101,7 @@ class SetProgram(Program):
         assert self.columns is not None, "the columns of the events are known"
         return {MATCHES: self.columns}
 
-    def divided(self, schema: pa.Schema, roles: Roles, shards: int) -> Sequence[SetProgram]:  # noqa: ARG002
+    def divided(self, roles: Roles, shards: int) -> Sequence[SetProgram]:
         """Queries that can be matched apart by the same keys together; those without keys by themselves.
 
         The latter are dealt out, so that each shard has some of them and gets all events.
@@ -141,11 +148,6 @@ class SetProgram(Program):
         ids = [*self.running.graph.ids]
         shown = ", ".join(ids[:3]) + (", ..." if len(ids) > 3 else "")
         return f"{len(ids):,} queries ({shown})" if len(ids) > 1 else f"the query {shown}"
-
-    @property
-    def why_together(self) -> str:
-        """Why its events are matched in one task, where it has no keys."""
-        return "no column is a key of all of its queries, as [user] is"
 
 
 def with_roles(running: Running, roles: Roles) -> Running:

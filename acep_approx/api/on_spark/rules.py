@@ -15,19 +15,21 @@ from acep_approx.api.rule_budget import RuleSpending, spending_of
 from acep_approx.events.stream import EventBatch, earliest
 from acep_approx.ipc import to_ipc
 from acep_approx.matching.outputs.bind import Bind, Wide, as_plain
-from acep_approx.rules.apart import Apart, apart
+from acep_approx.rules.apart import apart
 from acep_approx.rules.program import Program as Rules
 from acep_approx.rules.runner import Runner, fingerprint
 from acep_approx.spark.worker.counters import counters_together
 from acep_approx.spark.worker.program import (
+    AGREE,
     CALLS,
     CHANGES,
     MATCHES,
+    KeptTable,
     Named,
-    Needs,
     Numbers,
     Program,
     Setting,
+    Split,
     Turn,
     Work,
 )
@@ -59,8 +61,6 @@ class RulesProgram(Program):
         Whether there is a load budget: matches then say whether they are ``certain``.
     named : dict of str to pyarrow.Schema
         The tables that come of it, once the columns of the events are known.
-    split : Apart
-        The columns that they may be matched apart by, likewise.
     """
 
     rules: Rules
@@ -69,7 +69,6 @@ class RulesProgram(Program):
     shed: str | None = None
     spends: bool = False
     named: dict[str, pa.Schema] = field(default_factory=dict)
-    split: Apart = field(default_factory=lambda: Apart(()))
 
     @property
     def identity(self) -> dict[str, str]:
@@ -83,7 +82,7 @@ class RulesProgram(Program):
         shown = replace(bind, id=id) if isinstance(bind, Wide) else bind or id
         if shown is None:
             shown = self._begun(schema, roles).columns
-        made = replace(self, bind=shown, split=apart(self.rules, roles))
+        made = replace(self, bind=shown)
         spending = spending_of(self.rules, "100%", {}) if self.spends else None
         return replace(made, named=made._tables(made._begun(schema, roles, spending).execution.nothing()))
 
@@ -99,9 +98,14 @@ class RulesProgram(Program):
         found |= {CHANGES + name: without_row(one).schema for name, one in nothing.changes.items()}
         return found | ({CALLS: without_row(nothing.calls).schema} if self.rules.call_names else {})
 
-    def needs(self, schema: pa.Schema, roles: Roles) -> Needs:
-        """What they ask of events of these columns."""
-        return Needs(self._begun(schema, roles).columns, self.split.keys)
+    def needs(self, schema: pa.Schema, roles: Roles) -> tuple[str, ...]:
+        """The columns of events that workers must have."""
+        return self._begun(schema, roles).columns
+
+    def split(self, roles: Roles, schema: pa.Schema | None = None) -> Split:  # noqa: ARG002  (keys are known without)
+        """By the columns that name the rows of their tables."""
+        found = apart(self.rules, roles)
+        return Split(found.keys, ", and ".join((AGREE, *filter(None, (found.why,)))) if found.keys else found.why)
 
     def tables(self, schema: pa.Schema, roles: Roles) -> dict[str, pa.Schema]:  # noqa: ARG002  (they are known)
         """The matches of all rules; the changes of each table; calls, if there can be any."""
@@ -128,14 +132,18 @@ class RulesProgram(Program):
         return RulesWork(runner, setting.tables[MATCHES], turn.shard)
 
     @property
+    def kept_tables(self) -> dict[str, KeptTable]:
+        """The tables that rules write."""
+        runner = Runner(self.rules, {})
+        runner.load(self.store)
+        rows = {name: kept.to_arrow() for name, kept in runner.execution.tables.items()}
+        names = {one.name: tuple(column.name for column in one.values) for one in self.rules.file.tables}
+        return {one.name: KeptTable(one.key, names[one.name], rows[one.name]) for one in self.rules.file.tables}
+
+    @property
     def words(self) -> str:
         """What they are, for people."""
         return "the rules"
-
-    @property
-    def why_together(self) -> str:
-        """Why their events are matched in one task, where they have no keys."""
-        return self.split.why
 
 
 class RulesWork(Work):

@@ -15,6 +15,7 @@ from acep_approx.cli.options.input import IntervalOptions
 from acep_approx.cli.options.matching import BudgetOptions, Wanted
 from acep_approx.cli.options.output import OutputOptions
 from acep_approx.cli.options.programs import CheckInputs, FolderOptions, OneQuery, needed
+from acep_approx.cli.options.spark import SplitOptions
 from acep_approx.cli.options.together import RULES, asked_for, check_queries, not_with_rules, refuse
 from acep_approx.cli.query_folder import Folder, read_folder
 from acep_approx.cli.query_folder import many as in_words
@@ -24,6 +25,9 @@ from acep_approx.errors import UsageError
 from acep_approx.query.rules.parser import is_rules
 
 if TYPE_CHECKING:
+    from acep_approx.api.query import Query
+    from acep_approx.api.query_set import QuerySet
+    from acep_approx.api.rule_set import RuleSet
     from acep_approx.events.source import Source
 
 
@@ -175,6 +179,7 @@ def explain(
         typer.Option(help="With --budget: what the run is to put out.", rich_help_panel=BudgetOptions.panel),
     ] = Wanted.MATCHES,
     spending: BudgetOptions,
+    spark: SplitOptions,
 ) -> None:
     """Show how QUERY will be run: which engine, why, its size, and what would make it cheaper.
 
@@ -183,28 +188,50 @@ def explain(
     With --queries FOLDER: on which level its queries run, and which of them read what others publish.
 
     With --budget also what that comes to: what the exact run is expected to take, and who begins with which part.
+
+    With --spark also which tasks of a job on Spark get which events, and why.
     """
     text = _text_of(context, query, many)
-    asked = asked_for(context)
+    asked, kinds = asked_for(context), dict[str, str]()
     if spending.budget is None:
-        refuse(asked, {"no budget": "--budget"})
-    elif format is not Diagram.TEXT:
-        refuse(asked, {"a budget in a picture": f"--format {format}"})
+        kinds["no budget"] = "--budget"
+    if not spark.spark:
+        kinds["here"] = "--spark"
+    if format is not Diagram.TEXT:
+        kinds["words in a picture"] = f"--format {format}"
+    refuse(asked, kinds)
     given = {} if spending.budget is None else {"budget": spending.budget, **spending.given()}
     if many.queries is not None:
-        _explain_folder(many.queries, format, output, given, strict=many.strict)
+        _explain_folder(many.queries, format, output, given, spark, strict=many.strict)
         return
     if is_rules(text):
-        _explain_rules(text, format, given)
+        _explain_rules(text, format, given, spark)
         return
 
     from acep_approx.api import compile_query
 
-    tell(compile_query(text).explain(format.value, **given, **({"output": output.value} if given else {})))
+    compiled = compile_query(text)
+    tell(compiled.explain(format.value, **given, **({"output": output.value} if given else {})))
+    _tell_split(compiled, spark)
+
+
+def _tell_split(program: Query | QuerySet | RuleSet, asked: SplitOptions) -> None:
+    """Say how the work is split on Spark, where that is asked for."""
+    if asked.spark:
+        from acep_approx.spark.setup.session import check_spark
+
+        check_spark()
+        tell(program.spark(shards=asked.shards).explain())
 
 
 def _explain_folder(
-    queries: Path, format: Diagram, output: Wanted, spending: dict[str, Any], *, strict: bool  # noqa: A002
+    queries: Path,
+    format: Diagram,  # noqa: A002
+    output: Wanted,
+    spending: dict[str, Any],
+    spark: SplitOptions,
+    *,
+    strict: bool,
 ) -> None:
     """Show who feeds whom among the queries of a folder, in words or drawn; as ``air`` their automata."""
     if format is Diagram.JSON:
@@ -218,6 +245,7 @@ def _explain_folder(
     folder.tell_wrong()
     if format is Diagram.TEXT:
         tell("\n".join([*_lines(folder, queries), *([folder.desk.explain(**spending)] if spending else [])]))
+        _tell_split(folder.desk, spark)
     elif format is Diagram.AIR:
         from acep_approx.planning.explain import air
 
@@ -241,10 +269,11 @@ def _lines(folder: Folder, path: Path) -> Iterator[str]:
         yield f"{stream}: published by {first_of(publishers, NAMED)}; read by {read}"
 
 
-def _explain_rules(text: str, format: Diagram, spending: dict[str, Any]) -> None:  # noqa: A002
+def _explain_rules(text: str, format: Diagram, spending: dict[str, Any], spark: SplitOptions) -> None:  # noqa: A002
     from acep_approx.api.rule_set import compile_rules
 
     if format in (Diagram.JSON, Diagram.AIR):
         raise not_with_rules(f"--format {format}", "choose text, mermaid, dot or svg")
     rules = compile_rules(text)
     tell(rules.explain(**spending) if format is Diagram.TEXT else rules.graph(format.value))
+    _tell_split(rules, spark)

@@ -149,11 +149,10 @@ def _say_found(results: Results, kind: ResultKind, *, is_one: bool) -> None:
 
 def _write_others(flow: Flow, packed: DataFrame, others: dict[str, Path | None]) -> None:
     """Write the changes and the calls of rules to their folders."""
-    from acep_approx.spark.streaming.stream import sinks_of
+    from acep_approx.spark.streaming.places import folders_of
 
-    named = {name: folder for name, folder in others.items() if folder is not None}
-    for name, sink in sinks_of(flow.job.tables, **named).items():
-        flow.table(name, packed).write.mode("overwrite").parquet(sink.place)
+    for name, folder in folders_of(flow.job.tables, others).items():
+        flow.table(name, packed).write.mode("overwrite").parquet(folder)
 
 
 def _counted(found: DataFrame, most_errors: int | None) -> Results:
@@ -183,7 +182,8 @@ def _collect(found: DataFrame, limit: int | None) -> Results:
     from acep_approx.cli.write import Results
 
     table = (found if limit is None else found.limit(limit + 1)).toArrow()  # one more tells that there are more
-    # Spark gives rows in any order: here by their end and start, then by whatever else can be put in order
+    # Spark gives rows in any order: here by their end and start, bundles by their first point, then by whatever else
+    # can be put in order
     names = [field.name for field in table.schema if not pa.types.is_nested(field.type)]
-    names.sort(key=lambda name: (name != "end", name != "start"))
+    names.sort(key=lambda name: (name != "end", name not in ("start", "first")))
     return Results([table.sort_by([(name, "ascending") for name in names]) if names else table], limit)

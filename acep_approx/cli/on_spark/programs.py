@@ -117,7 +117,8 @@ def _of_query(request: RunRequest, more: dict[str, Any]) -> _Program:
     query = compile_query(request.text, **options.matching.replaced, engine=options.matching.engine.value)
     asked = {"emit": options.revisions.emit, "changelog": options.revisions.changelog or None}
     more |= {name: value for name, value in asked.items() if value is not None}
-    more |= {"output": request.output.output.pushed, "key_idle": options.keys.key_idle} | options.source.roles
+    kind = request.output.output
+    more |= {"output": kind.pushed or kind.value, "key_idle": options.keys.key_idle} | options.source.roles
     matcher = query.spark(**more)
     return _Program(lambda _schema: matcher)
 

@@ -49,7 +49,9 @@ class Places:
     late : Path or None
         Folder of the events left out.
     changes, calls : Path or None
-        Folders of what rules write to tables, and of their calls.
+        Folders, or databases, of what rules write to tables, and of their calls.
+    mirror : Path or None
+        Database of their tables as they stand.
     """
 
     to: Path
@@ -57,6 +59,7 @@ class Places:
     late: Path | None
     changes: Path | None = None
     calls: Path | None = None
+    mirror: Path | None = None
 
     @classmethod
     def of(cls, request: RunRequest) -> Self:
@@ -79,7 +82,8 @@ class Places:
                 code="ACEP-S070",
                 hint="start a run for each, or use one folder",
             )
-        places = cls(to, checkpoint, options.source.late, options.rules.changes, options.rules.calls)
+        rules = options.rules
+        places = cls(to, checkpoint, options.source.late, rules.changes, rules.calls, rules.mirror)
         places.check([one for one in inputs if not is_address(one)])
         return places
 
@@ -149,18 +153,20 @@ def open_input(
     return lambda spark: files.grow(spark, folder, options.at_once)
 
 
-def check_target(to: Path, kafka: Sequence[str]) -> None:
-    """Ask the broker for the topic that results go to, if they do; check the address of a table.
+def check_targets(places: Places, kafka: Sequence[str]) -> None:
+    """Ask the broker for the topic that results go to, if they do; check the addresses of databases.
 
     Raises
     ------
     AcepError
         As ``TopicWriter``, or as ``Database.of``.
     """
-    if is_table(to):
-        from acep_approx.spark.streaming.databases import Database
+    to = places.to
+    for name in ("to", "changes", "calls", "mirror"):
+        if is_table(place := getattr(places, name)):
+            from acep_approx.spark.streaming.places import check_database
 
-        Database.of(str(to))
+            check_database(name, str(place))
     if is_topic(to):
         from acep_approx.events.live.kafka_writer import TopicWriter
         from acep_approx.spark.setup.java_client import java_settings
@@ -204,7 +210,7 @@ def run_stream(
     if options.trigger is not None:
         interval(options.trigger)  # refused before Spark starts
     with clear_errors(), ExitStack() as stack:
-        check_target(places.to, kafka)
+        check_targets(places, kafka)
         read = open_input(asked, places, options, kafka)
         if not asked.quiet:
             say("starting Spark ...")
@@ -226,6 +232,7 @@ def run_stream(
             late=None if places.late is None else str(places.late),
             changes=places.changes,
             calls=places.calls,
+            mirror=None if places.mirror is None else str(places.mirror),
             trigger=options.trigger,
             until_done=options.until_done,
             kafka=kafka,

@@ -32,6 +32,7 @@ WRITTEN = {
     "rejects": "rejected rows",
     "calls": "calls",
     "changes": "changes",
+    "mirror": "the mirror",
     "store": "the store",
     "checkpoint": "checkpoints",
     "plot": "the curves",

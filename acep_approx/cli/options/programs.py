@@ -11,6 +11,7 @@ import typer
 
 from acep_approx.cli.terminal import read_query
 from acep_approx.errors import UsageError
+from acep_approx.events.writing.outfile import place_of
 from acep_approx.query.rules.parser import is_rules
 
 
@@ -155,10 +156,24 @@ class RuleOptions:
     ] = False
     changes: Annotated[
         Path | None,
-        typer.Option(metavar="FOLDER", help="Write what was written to each table to a file of this folder."),
+        typer.Option(
+            metavar="FOLDER",
+            parser=place_of,
+            help="Write what was written to each table to a file of this folder. With --stream also to tables of a "
+            "database, jdbc:...",
+        ),
     ] = None
     calls: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write the calls of CALL to FILE, as JSON lines.")
+        Path | None,
+        typer.Option(metavar="FILE", parser=place_of, help="Write the calls of CALL to FILE, as JSON lines."),
+    ] = None
+    mirror: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="ADDRESS",
+            parser=place_of,
+            help="With --stream: keep the tables as they stand in a database, jdbc:...",
+        ),
     ] = None
     shed_rules: Annotated[
         WhichFirst | None,

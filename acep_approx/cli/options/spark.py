@@ -50,18 +50,31 @@ class OrderedSparkOptions(SparkOptions):
     ] = None
 
 
+Shards = Annotated[
+    int | None,
+    typer.Option(
+        metavar="N",
+        min=1,
+        help="How many groups of keys are matched side by side; by default up to Spark, or that of the checkpoint.",
+    ),
+]
+
+
 @dataclass(frozen=True)
 class RunSparkOptions(SparkOptions):
     """Whether the work is done on Spark, where, and how it is split."""
 
-    shards: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N",
-            min=1,
-            help="How many groups of keys are matched side by side; by default up to Spark, or that of the checkpoint.",
-        ),
-    ] = None
+    shards: Shards = None
+
+
+@dataclass(frozen=True)
+class SplitOptions:
+    """How work would be split on Spark."""
+
+    panel = "Spark"
+
+    spark: Annotated[bool, typer.Option("--spark", help="Show also how the work is split on Spark, and why.")] = False
+    shards: Shards = None
 
 
 @dataclass(frozen=True)

@@ -146,7 +146,8 @@ REFUSED: dict[str, Refusals] = {
         "ACEP-S072",
         NOT_WITH,
         {
-            "store": "leave it out: tables lie in the state of the job, and --changes FOLDER has what is written",
+            "store": "leave it out: tables lie in the state of the job, --mirror jdbc:... keeps a copy of them, and "
+            "--changes FOLDER has what is written",
             "limit": "leave it out",
             **_each("leave it out: on Spark a checkpoint is written with each micro-batch", *_LASTING),
         },
@@ -248,7 +249,10 @@ REFUSED: dict[str, Refusals] = {
     "here": Refusals(
         "ACEP-S071",
         OF_USE_WITH,
-        _each("add --spark, or leave it out", "shards", "stream", "trigger", "at_once", "until_done", "schema"),
+        _each(
+            "add --spark, or leave it out",
+            *("shards", "stream", "trigger", "at_once", "until_done", "schema", "mirror"),
+        ),
     ),
     "batch on Spark": Refusals(
         "ACEP-S071",
@@ -256,7 +260,7 @@ REFUSED: dict[str, Refusals] = {
         _each(
             "add --stream, or leave it out",
             *("watermark", "checkpoint", "trigger", "at_once", "until_done", "metrics_port", "late", "learn"),
-            *("reorder", "emit", "changelog", "schema"),
+            *("reorder", "emit", "changelog", "schema", "mirror"),
         ),
     ),
     "Spark": Refusals(
@@ -265,7 +269,7 @@ REFUSED: dict[str, Refusals] = {
         _each(ALONE, "start", "learn_log", "report", "page", "shed", "expand", "sequence", "idle")
         | _each("say --within in its place", "horizon")
         | _each("write Parquet first, or leave out --spark", *NOT_ON_SPARK)
-        | _outputs_but(f"{CHOOSE}, or leave out --spark", *THREE)
+        | _outputs_but("choose matches, points, bundles or count, or leave out --spark", *THREE, "bundles")
         | {
             "merge": "leave it out: it changes no result",
             "sort": "leave it out: on Spark events are always put in order",
@@ -302,8 +306,13 @@ REFUSED: dict[str, Refusals] = {
         "{option} is about a load budget, and there is none",
         _each("say how much may be done: --budget '20%', '5000 steps/event', '200 runs' or '2 ms/batch'", *OF_BUDGETS),
     ),
-    "a budget in a picture": Refusals(
-        "ACEP-U064", NOT_WITH, _each("leave one of them out: words say how it is shared", "budget")
+    "words in a picture": Refusals(
+        "ACEP-U064",
+        NOT_WITH,
+        {
+            "budget": "leave one of them out: words say how it is shared",
+            "spark": "leave one of them out: words say how the work is split",
+        },
     ),
     "nothing learned": Refusals(
         "ACEP-U049",

@@ -12,18 +12,19 @@ from pyspark.sql import DataFrame
 from acep_approx.errors import DataError, UsageError
 from acep_approx.events.columns import missing_column, plain_type
 from acep_approx.events.date_and_time import refuse_day_alone
-from acep_approx.events.roles import infer_roles
+from acep_approx.events.roles import Roles, infer_roles
 from acep_approx.matching.outputs.bind import Bind, columns_of
 from acep_approx.planning.durations import Duration
+from acep_approx.planning.explain import section
 from acep_approx.spark.plan.columns import arrow_schema, carried_roles
 from acep_approx.spark.plan.delays import check_watermark, delay
 from acep_approx.spark.plan.flow import Flow, no_watermark
-from acep_approx.spark.worker.job import MESSAGE, PLACE, REASON, Job, Part
+from acep_approx.spark.plan.split import parts_of, split_words
+from acep_approx.spark.worker.job import MESSAGE, PLACE, REASON, Job
 from acep_approx.spark.worker.program import Turn
 from acep_approx.spark.worker.spending import Spending
 
 if TYPE_CHECKING:
-    from acep_approx.events.roles import Roles
     from acep_approx.spark.worker.program import Program
 
 log = logging.getLogger("acep_approx.spark")
@@ -106,9 +107,38 @@ class SparkMatcher:
         if not shards and is_stream:
             shards = int(session.conf.get("spark.sql.shuffle.partitions") or 1)
         job = self.job(arrow_schema(events.schema), is_stream=is_stream, shards=shards, cores=cores)
-        for line in job.plan_words():
-            log.warning(line)
+        is_apart = all(part.keys for part in job.parts)
+        for line in split_words(job.parts):
+            log.log(logging.INFO if is_apart else logging.WARNING, line)
         return Flow(job, events, self.watermark)
+
+    def explain(self, events: DataFrame | pa.Schema | None = None) -> str:
+        """How the program is split among shards, and why, in words; the log of a job says the same.
+
+        Parameters
+        ----------
+        events : DataFrame or pyarrow.Schema, optional
+            Those that are to be matched. Default: columns play the roles that were named, or are called ``ts``,
+            ``key`` and ``type``.
+
+        Raises
+        ------
+        DataError, QueryError
+            The program does not fit the events.
+
+        Examples
+        --------
+        >>> from acep_approx import compile_query
+        >>> print(compile_query("PATTERN SEQ(A a, B b) WHERE [user] WITHIN 5").spark().explain())
+        Spark    all events are matched apart by user: all events of a match have the same
+        """
+        if events is None:
+            roles = Roles(**{"time": "ts", "key": "key", "type": "type"} | {k: v for k, v in self.roles.items() if v})
+            parts = parts_of(self.program, roles, self.shards or 1)
+        else:
+            schema = events if isinstance(events, pa.Schema) else arrow_schema(events.schema)
+            parts = self.job(schema, shards=self.shards or 1).parts
+        return "\n".join(section("Spark", [*split_words(parts)]))
 
     def check(self, schema: pa.Schema, *, is_stream: bool = False) -> Job:
         """Refuse what can be known to be wrong for events of these columns; Spark need not run for that.
@@ -133,13 +163,13 @@ class SparkMatcher:
                 raise missing_column(name, schema.names)
         program = self.program.decided(self.id, self.bind, schema, roles)
         needed = program.needs(schema, roles)
-        carried = list(dict.fromkeys([*needed.columns, roles.time, *filter(None, (self.id,))]))
+        carried = list(dict.fromkeys([*needed, roles.time, *filter(None, (self.id,))]))
         rejected = [name for name in (*PLACE, MESSAGE, REASON) if REASON in schema.names and name in schema.names]
         carried += [name for name in rejected if name not in carried]
         # events are in the order of the time, which may be finer than ticks, the id, and what else can be put in order
         unordered = {name for name in carried if pa.types.is_nested(schema.field(name).type)} | {MESSAGE, REASON}
         plain = [name for name in carried if name not in unordered]
-        parts = _parts(program, schema, roles, shards)
+        parts = parts_of(program, roles, shards, schema)
         is_one_task = len(parts) == 1 and not parts[0].keys
         job = Job(
             parts=parts,
@@ -170,15 +200,6 @@ class SparkMatcher:
             )
         for part in job.parts:
             part.program.begin(job.setting, Turn(budget=job.spending.budget if job.spending else None))
-
-
-def _parts(program: Program, schema: pa.Schema, roles: Roles, shards: int) -> tuple[Part, ...]:
-    """The parts of a program: those with keys have so many shards each, of the others each has one."""
-    found: list[Part] = []
-    for one in program.divided(schema, roles, shards):
-        keys = one.needs(schema, roles).keys
-        found.append(Part(one, keys, shards if keys else 1, is_copy=bool(found)))
-    return tuple(found)
 
 
 def _check_time(schema: pa.Schema, time: str, *, is_stream: bool) -> None:

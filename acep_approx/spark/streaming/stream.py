@@ -10,20 +10,17 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from acep_approx.errors import UsageError
-from acep_approx.events.live.kafka_address import is_address, parse_target, settings
-from acep_approx.events.writing.outfile import JDBC
 from acep_approx.spark.plan.delays import interval
 from acep_approx.spark.setup.control import control_of
-from acep_approx.spark.setup.java_client import java_settings
-from acep_approx.spark.streaming.databases import Database
 from acep_approx.spark.streaming.driver import Driver
 from acep_approx.spark.streaming.kept_shards import check_shards, known_shards, note_shards
 from acep_approx.spark.streaming.metrics import Listener, Progress, observed
-from acep_approx.spark.streaming.sinks import Folder, Sink, TopicSink, folder_of
-from acep_approx.spark.worker.program import CALLS, CHANGES, MATCHES
+from acep_approx.spark.streaming.places import result_sink, rule_sinks
+from acep_approx.spark.streaming.sinks import Sink, folder_of
+from acep_approx.spark.worker.program import MATCHES
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row
@@ -42,6 +39,7 @@ def start(
     late: str | Path | None = None,
     changes: str | Path | None = None,
     calls: str | Path | None = None,
+    mirror: str | None = None,
     trigger: str | None = None,
     until_done: bool = False,
     kafka: Mapping[str, object] | Sequence[str] = (),
@@ -63,9 +61,15 @@ def start(
     late : path, optional
         Folder for the events that were left out, each with a ``reason``; default: they are only counted.
     changes : path, optional
-        Of rules: folder with a folder for each table, of what was written to it; default: nothing is kept of that.
+        Of rules: folder with a folder for each table, of what was written to it; or a database,
+        ``jdbc:postgresql://HOST/DATABASE?table=NAME``, where the table ``seen`` of the rules is ``NAME_seen``. Default:
+        nothing is kept of that.
     calls : path, optional
-        Of rules: folder for their calls.
+        Of rules: folder for their calls, or a table, as for ``to``.
+    mirror : str, optional
+        Of rules: a database that gets their tables as they stand after each micro-batch, under their own names, or
+        behind ``NAME_`` if the address has ``table=NAME``. Each row has the number of the micro-batch that wrote it
+        last as ``batch``.
     trigger : str, optional
         How often, such as "10 s"; default: as fast as it goes.
     until_done : bool, default False
@@ -86,7 +90,7 @@ def start(
         As ``SparkMatcher`` has it; ``ACEP-S012``: the checkpoint has another number of shards; ``ACEP-S007``: the
         events are no stream; ``ACEP-S076``: the program has no such tables; ``ACEP-S080``: Spark lacks a package;
         ``ACEP-S083``: a budget with a checkpoint that only Spark can reach; ``ACEP-S086``: no table is named;
-        ``ACEP-U056``: ``trigger`` is no length of time.
+        ``ACEP-U056``: ``trigger`` is no length of time. While it runs ``ACEP-S091``: a mirror has rows of another job.
 
     Notes
     -----
@@ -108,7 +112,8 @@ def start(
         control.mkdir(parents=True, exist_ok=True)
         check_shards(flow.job.width, Path(state))
         note_shards(flow.job.width, Path(state))
-    sinks = {MATCHES: _sink(to, flow, kafka)} | sinks_of(flow.job.tables, changes=changes, calls=calls)
+    others = rule_sinks(flow, {"changes": changes, "calls": calls, "mirror": mirror})
+    sinks = [(MATCHES, result_sink(to, flow, kafka)), *others]
     aside = None if late is None else folder_of(late)
     driver = Driver(flow.job, control or Path(state))  # without a budget nothing is written there
     writer = Writer(flow, sinks, aside, driver)
@@ -126,32 +131,6 @@ def start(
     writer.query = running = stream.start()
     sink.query.set_result(running.name or running.id)
     return running
-
-
-def sinks_of(
-    tables: Mapping[str, Any], *, changes: str | Path | None = None, calls: str | Path | None = None
-) -> dict[str, Folder]:
-    """The folders of the tables of a program beside its results, by name, as far as they are wanted.
-
-    Raises
-    ------
-    UsageError
-        ``ACEP-S076``: the program has no such tables.
-    """
-    found: dict[str, Folder] = {}
-    asked = {"changes": (changes, CHANGES), "calls": (calls, CALLS)}
-    for name, (folder, beginning) in asked.items():
-        mine = [table for table in tables if table.startswith(beginning)]
-        if folder is not None and not mine:
-            raise UsageError(
-                f"{name}= is about rules, and here is none that could have {name}",
-                code="ACEP-S076",
-                hint="leave it out",
-            )
-        if folder is not None:
-            home = folder_of(folder).place
-            found |= {table: Folder(f"{home}/{table.removeprefix(beginning)}".rstrip("/")) for table in mine}
-    return found
 
 
 @dataclass
@@ -175,8 +154,8 @@ class Writer:
     Parameters
     ----------
     flow : Flow
-    sinks : dict of str to Sink
-        Places of the tables of the program, by name; of others nothing is kept.
+    sinks : sequence of (str, Sink)
+        Places of the tables of the program, with their names; of others nothing is kept.
     late : Sink or None
         Place of the events left out.
     driver : Driver
@@ -184,7 +163,7 @@ class Writer:
     """
 
     flow: Flow
-    sinks: Mapping[str, Sink]
+    sinks: Sequence[tuple[str, Sink]]
     late: Sink | None
     driver: Driver
     is_first: bool = field(default=True, init=False)
@@ -198,7 +177,7 @@ class Writer:
         try:
             metrics = self.flow.metrics(packed).collect()
             rows = self._rows(packed, metrics)
-            for name, sink in self.sinks.items():
+            for name, sink in self.sinks:
                 sink.write(self.flow.table(name, packed), batch, rows.get(name, 0), is_first=self.is_first)
             if self.late is not None:
                 left_out = sum(row.late + row.malformed for row in metrics)
@@ -223,23 +202,6 @@ class Writer:
         if any(row.others for row in metrics):
             found = {row.kind: 1 for row in packed.select("kind").distinct().collect()} | found
         return found
-
-
-def _sink(to: str | Path | Sink, flow: Flow, kafka: Mapping[str, object] | Sequence[str]) -> Sink:
-    """The place of the matches."""
-    if not isinstance(to, str | Path):
-        return to
-    if str(to).startswith(JDBC):
-        database = Database.of(str(to))
-        database.prepare(flow.events.sparkSession)
-        return database
-    if not is_address(str(to)):
-        return folder_of(to)
-    from acep_approx.spark.setup.connectors import add_kafka
-
-    address, (_, theirs) = parse_target(str(to)), java_settings(settings(kafka))
-    add_kafka(flow.events.sparkSession)
-    return TopicSink(address, flow.job.key_names, theirs)
 
 
 def _controlled(matcher: SparkMatcher, checkpoint: str) -> SparkMatcher:

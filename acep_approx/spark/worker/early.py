@@ -24,7 +24,7 @@ from acep_approx.run.events import Events, order_of
 from acep_approx.shedding.load import Load
 from acep_approx.shedding.shedder import Shedder, shedder
 from acep_approx.spark.worker.counters import counters_of
-from acep_approx.spark.worker.program import MATCHES, Named, Needs, Numbers, Setting, Turn, Work
+from acep_approx.spark.worker.program import MATCHES, Named, Numbers, Setting, Turn, Work
 from acep_approx.spark.worker.query import QueryProgram
 
 if TYPE_CHECKING:
@@ -92,10 +92,9 @@ class EarlyProgram(QueryProgram):
         """The same for events of these columns: it is known what stands for an event, and what names it."""
         return replace(super().decided(id, bind, schema, roles), id=id)
 
-    def needs(self, schema: pa.Schema, roles: Roles) -> Needs:
-        """What it asks of events: also what names them."""
-        needed = super().needs(schema, roles)
-        return needed._replace(columns=(*needed.columns, *filter(None, (self.id,))))
+    def needs(self, schema: pa.Schema, roles: Roles) -> tuple[str, ...]:
+        """The columns of events that workers must have: also what names them."""
+        return (*super().needs(schema, roles), *filter(None, (self.id,)))
 
     def tables(self, schema: pa.Schema, roles: Roles) -> dict[str, pa.Schema]:
         """The one table that comes of it."""

@@ -43,12 +43,15 @@ class Part:
         0: as many as Spark finds good, in a batch.
     is_copy : bool
         Whether its events are copies of those of another part, which tells of those that are left out.
+    why : str
+        Why it has these keys, or none.
     """
 
     program: Program
     keys: tuple[str, ...] = ()
     shards: int = 1
     is_copy: bool = False
+    why: str = ""
 
 
 @dataclass(frozen=True)
@@ -111,17 +114,6 @@ class Job:
         """A job for each part."""
         for part in self.parts:
             yield replace(self, parts=(part,))
-
-    def plan_words(self) -> Iterator[str]:
-        """What to say of how it is split: where events cannot be matched apart, and why."""
-        together = [part.program for part in self.parts if not part.keys]
-        if together and len(self.parts) == 1:
-            yield f"all events are matched in one task: {together[0].why_together}"
-        elif len(self.parts) > 1:
-            for part in self.parts:
-                apart = f"matched apart by {', '.join(part.keys)}" if part.keys else "matched in one task"
-                why = "" if part.keys else f": {part.program.why_together}"
-                yield f"{part.program.words}: {apart}{why}"
 
     @property
     def key_names(self) -> tuple[str, ...]:

@@ -32,23 +32,41 @@ Pin = Callable[[int], None]
 """Is told the number of a micro-batch before anything of it is done; a second time where it is done again."""
 MATCHES, CALLS = "matches", "calls"
 """The table that every program has: its results; the table of the calls that rules make."""
+AGREE = "all events of a match have the same"
+"""Why events are matched apart by keys."""
 CHANGES = "changes of "
 """What the tables are called that have the changes of the tables of rules, with their names behind."""
 
 
-class Needs(NamedTuple):
-    """What a program asks of events.
+class Split(NamedTuple):
+    """How the events of a program may be matched apart.
 
     Attributes
     ----------
-    columns : tuple of str
-        That workers must have.
     keys : tuple of str
-        By which events may be matched apart; none: they must be matched together.
+        Columns; none: all events must be matched together.
+    why : str
+        For people.
     """
 
-    columns: tuple[str, ...]
     keys: tuple[str, ...]
+    why: str
+
+
+class KeptTable(NamedTuple):
+    """A table that rules write, as it lies in the shards.
+
+    Attributes
+    ----------
+    keys, values : tuple of str
+        Its columns, in the order of changes.
+    rows : pyarrow.Table
+        Those that it begins with.
+    """
+
+    keys: tuple[str, ...]
+    values: tuple[str, ...]
+    rows: pa.Table
 
 
 @dataclass(frozen=True)
@@ -187,8 +205,12 @@ class Program(ABC):
         """
 
     @abstractmethod
-    def needs(self, schema: pa.Schema, roles: Roles) -> Needs:
-        """What it asks of events of these columns."""
+    def needs(self, schema: pa.Schema, roles: Roles) -> tuple[str, ...]:
+        """The columns of events that workers must have."""
+
+    @abstractmethod
+    def split(self, roles: Roles, schema: pa.Schema | None = None) -> Split:
+        """How events may be matched apart, and why so; ``schema`` of the events, once it is known."""
 
     @abstractmethod
     def tables(self, schema: pa.Schema, roles: Roles) -> dict[str, pa.Schema]:
@@ -197,11 +219,6 @@ class Program(ABC):
     @abstractmethod
     def begin(self, setting: Setting, turn: Turn, state: bytes | None = None) -> Work:
         """Begin in a shard, or go on from a state."""
-
-    @property
-    @abstractmethod
-    def why_together(self) -> str:
-        """Why its events are matched in one task, where it has no keys."""
 
     @property
     def sheds(self) -> bool:
@@ -214,7 +231,7 @@ class Program(ABC):
     def check_plan(self, *, is_stream: bool) -> None:  # noqa: B027  (most make sense for both)
         """Refuse what makes no sense for a batch, or for a stream."""
 
-    def divided(self, schema: pa.Schema, roles: Roles, shards: int) -> Sequence[Program]:  # noqa: ARG002
+    def divided(self, roles: Roles, shards: int) -> Sequence[Program]:  # noqa: ARG002  (most are one)
         """Programs that together find the same, each with keys of its own: events go to all of them."""
         return (self,)
 
@@ -232,6 +249,11 @@ class Program(ABC):
         setting : Setting
         """
         return None
+
+    @property
+    def kept_tables(self) -> dict[str, KeptTable]:
+        """The tables that its parts write and keep, by name."""
+        return {}
 
     @property
     def words(self) -> str:

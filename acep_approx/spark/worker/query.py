@@ -14,16 +14,17 @@ from acep_approx.learning.online import WITHIN, Observer, ShardLearning, learner
 from acep_approx.learning.training_sample import Shares
 from acep_approx.matching.execution import Execution, check_key_idle
 from acep_approx.matching.outputs.bind import Bind, Wide
-from acep_approx.matching.outputs.kinds import KINDS, OutputName
+from acep_approx.matching.outputs.kinds import KINDS
 from acep_approx.matching.state import meaning
 from acep_approx.planning.durations import Duration
 from acep_approx.shedding.shedder import Shedder
 from acep_approx.spark.worker import program
 from acep_approx.spark.worker.counters import counters_of
-from acep_approx.spark.worker.program import Named, Needs, Numbers, Program, Setting, Turn, Work
+from acep_approx.spark.worker.program import AGREE, Named, Numbers, Program, Setting, Split, Turn, Work
 
 if TYPE_CHECKING:
     from acep_approx.events.roles import Roles
+    from acep_approx.matching.pipeline import Pipeline
     from acep_approx.planning.compiled import CompiledQuery
     from acep_approx.spark.worker.spending import Spending
 
@@ -44,7 +45,7 @@ class QueryProgram(Program):
 
     query: CompiledQuery
     bind: Bind = None
-    output: OutputName = "matches"
+    output: str = "matches"
     key_idle: Duration | None = None
 
     def __post_init__(self) -> None:
@@ -73,15 +74,27 @@ class QueryProgram(Program):
         read = Execution(self.query.plan, output=self.output).bind(schema, roles).columns
         return replace(self, bind=id or read)
 
-    def needs(self, schema: pa.Schema, roles: Roles) -> Needs:
-        """What it asks of events of these columns."""
-        plan = self.query.plan
-        pipeline = Execution(plan, output=self.output, bind=self.bind, key_idle=self.key_idle).bind(schema, roles)
-        keys = tuple(map(roles.column, pipeline.plan.keys))
-        if plan.counted == "stream":
-            keys = ()  # what is next to an event may be of another key
+    def needs(self, schema: pa.Schema, roles: Roles) -> tuple[str, ...]:
+        """The columns of events that workers must have."""
+        pipeline = self._bound(schema, roles)
         # a worker checks the query as it was written, also what no result depends on
-        return Needs((*pipeline.columns, *pipeline.named), keys)
+        return (*pipeline.columns, *pipeline.named)
+
+    def _bound(self, schema: pa.Schema, roles: Roles) -> Pipeline:
+        made = Execution(self.query.plan, output=self.output, bind=self.bind, key_idle=self.key_idle)
+        return made.bind(schema, roles)
+
+    def split(self, roles: Roles, schema: pa.Schema | None = None) -> Split:
+        """By the keys of the query, unless what is next to an event may be of another key."""
+        plan = self.query.plan if schema is None else self._bound(schema, roles).plan
+        if plan.keys and plan.counted != "stream":
+            return Split(tuple(map(roles.column, plan.keys)), AGREE)
+        why = "the query has no equivalence, such as [user], to match keys apart by"
+        if plan.query.equivalences:
+            why = "with strict_contiguity the neighbours of an event may be of any key"
+        elif plan.cel is not None:
+            why = "not every NEXT and FOLD asks for one key, as in $2.user = $1.user, to match keys apart by"
+        return Split((), why)
 
     def tables(self, schema: pa.Schema, roles: Roles) -> dict[str, pa.Schema]:
         """The one table that comes of it."""
@@ -90,12 +103,15 @@ class QueryProgram(Program):
 
     def begin(self, setting: Setting, turn: Turn, state: bytes | None = None) -> Work:
         """Begin in a shard, or go on from a state."""
+        return QueryWork(self._started(setting, turn, state))
+
+    def _started(self, setting: Setting, turn: Turn, state: bytes | None) -> Execution:
         plan, shedding = self.query.plan, self._shedder(setting, turn)
         if state is not None:
-            return QueryWork(Execution.from_state(plan, state, shedding=shedding))
+            return Execution.from_state(plan, state, shedding=shedding)
         made = Execution(plan, output=self.output, bind=self.bind, key_idle=self.key_idle, shedding=shedding)
         made.bind(setting.schema, setting.roles)
-        return QueryWork(made)
+        return made
 
     def _shedder(self, setting: Setting, turn: Turn) -> Shedder | None:
         spending, plan, shards = setting.spending, self.query.plan, max(setting.shards, 1)
@@ -126,15 +142,6 @@ class QueryProgram(Program):
     def learns_of(self) -> CompiledQuery | None:
         """The query of which the driver learns."""
         return self.query
-
-    @property
-    def why_together(self) -> str:
-        """Why its events are matched in one task, where it has no keys."""
-        if self.query.plan.query.equivalences:
-            return "with strict_contiguity the neighbours of an event may be of any key"
-        if self.query.plan.cel is not None:
-            return "not every NEXT and FOLD asks for one key, as in $2.user = $1.user, to match keys apart by"
-        return "the query has no equivalence, such as [user], to match keys apart by"
 
     @property
     def key_words(self) -> str:
