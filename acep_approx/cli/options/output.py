@@ -14,7 +14,8 @@ import typer
 from acep_approx.cli.options.groups import GENERAL
 from acep_approx.errors import UsageError
 from acep_approx.events.live.kafka_address import KafkaAddress, is_address, parse_target
-from acep_approx.events.writing.outfile import JDBC, place_of
+from acep_approx.events.writing.outfile import JDBC
+from history.places import place_of
 
 if TYPE_CHECKING:
     from acep_approx.matching.outputs.bind import Bind

@@ -18,7 +18,8 @@ from acep_approx.errors import UsageError
 from acep_approx.events.live.growing import is_followed, would_be_followed
 from acep_approx.events.live.kafka_address import is_address, parse_address, parse_target
 from acep_approx.events.reading.files import ONLY_CSV, files_below, would_be_read
-from acep_approx.events.writing.outfile import check_name, is_remote, known_as, place_of, read_again, written_as
+from acep_approx.events.writing.outfile import check_name, known_as, read_again, written_as
+from history.places import is_remote, place_of
 
 WRITTEN = {
     "file": "results",

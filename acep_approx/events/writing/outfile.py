@@ -19,6 +19,7 @@ from typing import BinaryIO
 from acep_approx.errors import DataError, UsageError
 from acep_approx.shell import quoted
 from history.files import NO_LINK, open_plain
+from history.places import ADDRESS
 
 try:
     from fcntl import LOCK_EX, LOCK_NB, flock
@@ -28,49 +29,10 @@ except ImportError:  # not on Windows
 SUFFIX = ".part"
 """What a file is called besides its name until it is whole."""
 LOG = logging.getLogger("acep_approx.outfile")
-
-
-ADDRESS = re.compile(r"(jdbc:\w+(?=:)|[A-Za-z][A-Za-z0-9+.-]+(?=:/)):")
-"""How an address begins, which ``Path`` has made one slash of two in."""
 JDBC = "jdbc:"
 """How the address of a table of a database begins."""
 STREAMS = ("/dev/stdout", "/dev/stderr", "/dev/fd/", "/proc/self/fd/")
 """Names of what is open already."""
-
-
-class Address(type(Path())):  # type: ignore[misc]
-    """An address in the place of a file, as it was written: ``Path`` makes one slash of two, or of three.
-
-    Examples
-    --------
-    >>> str(place_of("hdfs:///found")), str(place_of("found//x"))
-    ('hdfs:///found', 'found/x')
-    """
-
-    written: str | None = None
-
-    def __str__(self) -> str:
-        return self.written or super().__str__()
-
-
-def place_of(text: str) -> Path:
-    """Return a path, or an address that keeps its text."""
-    if not is_remote(text):
-        return Path(text)
-    address = Address(text)
-    address.written = text
-    return address
-
-
-def is_remote(place: object) -> bool:
-    """Return whether a place is an address, such as ``s3a://bucket/folder``.
-
-    Examples
-    --------
-    >>> is_remote("s3a://bucket/folder"), is_remote("kafka://broker/topic"), is_remote("C:/folder"), is_remote("a/b")
-    (True, True, False, False)
-    """
-    return ADDRESS.match(str(place)) is not None
 
 
 def check_name(path: Path, *, may_be_address: bool = False) -> None:

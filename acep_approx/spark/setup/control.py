@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from acep_approx.events.writing.outfile import is_remote
+from history.places import is_remote
 
 CONTROL = "acep"
 """Its name in the folder of the checkpoint."""
