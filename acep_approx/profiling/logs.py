@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 from acep_approx.errors import DataError
@@ -12,6 +11,7 @@ from acep_approx.events.reading.files import likely_log
 from acep_approx.events.source import Source, open_source
 from acep_approx.events.time_formats import TimeFormat
 from acep_approx.shell import quoted
+from history.places import written_ns
 
 
 def opened(
@@ -54,5 +54,5 @@ def _year(source: Source) -> int | None:
     if found is None or not source.paths or not source.reusable:
         return None
     lacks = any(len(fitting) == 1 and "%Z" not in fitting[0] for fitting in found.open_times.values())
-    changed = datetime.fromtimestamp(Path(source.paths[0]).stat().st_mtime, UTC)
+    changed = datetime.fromtimestamp(written_ns(source.paths[0]) / 1e9, UTC)
     return changed.year if lacks else None
