@@ -14,6 +14,7 @@ import mmap
 import os
 import re
 import shutil
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from fnmatch import fnmatchcase
@@ -131,7 +132,7 @@ class StorePath(Address):
     query: str = ""
 
     def __str__(self) -> str:
-        return f"{self.written}{self.query}"
+        return f"{self.written}{self.query}" if self.written is not None else super().__str__()
 
     @property
     def scheme(self) -> str:
@@ -157,6 +158,10 @@ class StorePath(Address):
     def with_name(self, name: str) -> StorePath:
         """The place of another name in the same folder."""
         return self.parent / name
+
+    def with_suffix(self, suffix: str) -> StorePath:
+        """The place of the same name with another ending."""
+        return self.with_name(f"{self.stem}{suffix}")
 
     def absolute(self) -> StorePath:
         """Itself."""
@@ -199,18 +204,22 @@ class StorePath(Address):
         """Whether there are objects below it."""
         return bool(self._info().type == _kinds().Directory)
 
-    def modified_ns(self) -> int:
-        """When it was written, in ns, as the store knows it.
+    def stat(self, *, follow_symlinks: bool = True) -> os.stat_result:  # noqa: ARG002
+        """What the store knows of an object: its size, and when it was written.
 
         Raises
         ------
         FileNotFoundError
             It is not there.
         """
-        found = self._info().mtime_ns
-        if found is None:
+        found = self._info()
+        if found.type == _kinds().NotFound:
             raise FileNotFoundError(2, "no such object", str(self))
-        return int(found)
+        mode = stat.S_IFREG if found.type == _kinds().File else stat.S_IFDIR
+        when = found.mtime_ns or 0
+        seconds = when // 1_000_000_000
+        fields = (mode, 0, 0, 1, 0, 0, found.size or 0, seconds, seconds, seconds)
+        return os.stat_result(fields, {"st_mtime": when / 1e9, "st_mtime_ns": when})
 
     def objects(self, *, recursive: bool) -> list[tuple[str, bool]]:
         """The names in a folder, those below its folders as ``folder/name``, and whether each is an object."""
@@ -349,17 +358,6 @@ class _Reader(io.RawIOBase):
 
 
 # --- either kind ----------------------------------------------------------------------------------------------------
-
-
-def written_ns(place: Path) -> int:
-    """When something was written, in ns.
-
-    Raises
-    ------
-    OSError
-        It is not there.
-    """
-    return place.modified_ns() if isinstance(place, StorePath) else place.stat().st_mtime_ns
 
 
 def remove(place: Path) -> None:

@@ -33,7 +33,7 @@ from history.checking import Array, check_manifest, require, scheme_of
 from history.errors import HistoryError
 from history.files import read_json, read_plain
 from history.graph import Graph
-from history.places import StorePath, place_of, written_ns
+from history.places import StorePath, place_of
 from history.tables import TABLES, read_npz, read_tables, write_npz, write_tables
 from history.versions import (
     LATEST,
@@ -397,7 +397,7 @@ def point_to_newest(path: str | os.PathLike[str]) -> None:
 def written(path: str | os.PathLike[str], version: int) -> int:
     """When a version was written, in ns: another history in the same place has another time; -1 if it is not there."""
     try:
-        return written_ns(place_of(path) / name_of(version) / MANIFEST)
+        return (place_of(path) / name_of(version) / MANIFEST).stat().st_mtime_ns
     except OSError:
         return -1
 

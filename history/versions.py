@@ -12,6 +12,7 @@ So no two can make the same version, as whoever comes later sees the claim, or t
 from __future__ import annotations
 
 import errno
+import math
 import os
 import random
 import re
@@ -24,7 +25,7 @@ from tempfile import TemporaryDirectory
 
 from history.errors import PlaceError
 from history.files import read_plain, replace_file
-from history.places import StorePath, place_of, remove, written_ns
+from history.places import StorePath, place_of, remove
 
 LATEST = "LATEST"
 VERSION = r"v[0-9]{4,12}"
@@ -164,7 +165,7 @@ def _age(entry: Path) -> float:
     """Seconds since it was written, a folder in a store since the first of its files; 0 where it is gone by now."""
     try:
         files: list[Path] = list(entry.rglob("*")) if isinstance(entry, StorePath) else []
-        return time.time() - min(written_ns(file) for file in files or [entry]) / 1e9
+        return time.time() - min(file.stat().st_mtime for file in files or [entry])
     except OSError:
         return 0.0
 
@@ -205,9 +206,9 @@ def _claimed(
     began = time.monotonic()
     claim.write_bytes(b"")
     try:
-        mine = written_ns(claim)
+        mine = claim.stat().st_mtime
         for one in home.glob(f".draft-{name_of(version)}-*"):
-            if one.name != claim.name and mine - _written(one) < CLAIMED * 1e9:
+            if one.name != claim.name and mine - _written(one) < CLAIMED:
                 return None
         if version in versions(home):  # looked at after the claims: who has made it may have taken its claim away
             return False
@@ -221,9 +222,9 @@ def _claimed(
     return True
 
 
-def _written(claim: StorePath) -> int:
+def _written(claim: StorePath) -> float:
     """When a claim was put; long ago where it is gone by now, as its version is looked for then."""
     try:
-        return written_ns(claim)
+        return claim.stat().st_mtime
     except OSError:
-        return -(1 << 62)
+        return -math.inf

@@ -11,7 +11,6 @@ from acep_approx.events.reading.files import likely_log
 from acep_approx.events.source import Source, open_source
 from acep_approx.events.time_formats import TimeFormat
 from acep_approx.shell import quoted
-from history.places import written_ns
 
 
 def opened(
@@ -54,5 +53,5 @@ def _year(source: Source) -> int | None:
     if found is None or not source.paths or not source.reusable:
         return None
     lacks = any(len(fitting) == 1 and "%Z" not in fitting[0] for fitting in found.open_times.values())
-    changed = datetime.fromtimestamp(written_ns(source.paths[0]) / 1e9, UTC)
+    changed = datetime.fromtimestamp(source.paths[0].stat().st_mtime, UTC)
     return changed.year if lacks else None

@@ -314,6 +314,8 @@ def _is_same(file: BinaryIO, path: Path) -> bool:
 
 def known_as(path: Path) -> set[object]:
     """What a file is known by: its name without links, and its number, if it is there."""
+    if is_stored(path):
+        return {str(place_of(path))}
     keys: set[object] = set()
     with suppress(OSError, ValueError):  # nothing has such a name, or nobody may look
         keys.add(os.path.realpath(path))
@@ -331,6 +333,8 @@ def written_as(path: Path) -> set[object]:
         ``ACEP-U191``: no file can have such a name.
     """
     check_name(path)
+    if is_stored(path):
+        return known_as(path)
     if _is_special(path):
         return set()
     return known_as(path) | known_as(path.with_name(path.name + SUFFIX)) if path.name else known_as(path)
