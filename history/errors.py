@@ -41,6 +41,20 @@ class HistoryError(Exception):
         return f"{text}\n  hint: {self.hint}" if self.hint else text
 
 
+class PlaceError(HistoryError):
+    """An object store cannot be reached, or refuses what is asked of it (exit code 4; 75 where it may pass).
+
+    Parameters
+    ----------
+    passes : bool, default False
+        Whether the same may go well later, with nothing changed.
+    """
+
+    def __init__(self, message: str, *, code: str, hint: str | None = None, passes: bool = False) -> None:
+        super().__init__(message, code=code, hint=hint)
+        self.passes = passes
+
+
 def _shown(text: str) -> str:
     r"""A text whose characters that a terminal would obey are shown as in a string: files may hold any.
 

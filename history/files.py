@@ -15,6 +15,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, BinaryIO, ClassVar, Self
 
+from history.places import StorePath, place_of
+
 NO_LINK = getattr(os, "O_NOFOLLOW", 0)
 _AT_ONCE = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 
@@ -53,16 +55,21 @@ def replace_file(place: Path, content: bytes, rights: int = 0o777) -> None:
     Parameters
     ----------
     place : Path
-        In a folder that is there.
+        In a folder that is there, or an object of a store.
     content : bytes
     rights : int
-        The most that it grants, whatever the umask.
+        The most that it grants, whatever the umask; objects have none.
 
     Raises
     ------
     OSError
         It cannot be written.
+    PlaceError
+        The store does not take it.
     """
+    if isinstance(place, StorePath):
+        place.write_bytes(content)
+        return
     draft = place.with_name(f".{place.name}-{os.getpid()}-{secrets.token_hex(4)}")
     try:
         with draft.open("xb") as file:  # never through a link
@@ -83,25 +90,29 @@ class JsonFile:
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Write the file; who reads sees the one before or this one."""
         held: Any = self
-        replace_file(Path(folder) / self.FILE, json.dumps(asdict(held)).encode())
+        replace_file(place_of(folder) / self.FILE, json.dumps(asdict(held)).encode())
 
     @classmethod
     def read(cls, folder: str | os.PathLike[str], make: Callable[[Any], Self]) -> Self | None:
         """What is made of the JSON in the file; None where there is none, or it is not whole."""
         try:
-            return make(read_json(Path(folder) / cls.FILE))
+            return make(read_json(place_of(folder) / cls.FILE))
         except (OSError, ValueError, KeyError, TypeError, OverflowError):
             return None
 
 
 def read_plain(place: Path) -> bytes:
-    """What is in a plain file.
+    """What is in a plain file, or an object.
 
     Raises
     ------
     OSError
         It is not there, is something else, or cannot be read.
+    PlaceError
+        The store does not give it.
     """
+    if isinstance(place, StorePath):
+        return place.read_bytes()
     with open_plain(place) as file:
         return file.read()
 

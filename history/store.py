@@ -6,8 +6,9 @@
     past/v0001/maps.npz       match maps of the vertices that have one, and edges to bundles
     past/v0001/learned.npz    arrays of a learner, where one has refreshed it
 
-A version is written beside the others, under another name, and renamed when it is whole; then LATEST is replaced. So a
-reader sees a whole version or the one before. The same history gives the same bytes. Nothing is pickled.
+A version is made whole (``history.versions``), beside the others; then LATEST is replaced. So a reader sees a whole
+version or the one before. The directory may be in an object store, at ``s3://bucket/past``. The same history gives the
+same bytes. Nothing is pickled.
 
 A history may be refreshed while others read it: who reads asks for ``pointed`` before each batch, which costs two small
 reads, and loads only what is new.
@@ -19,11 +20,11 @@ import errno
 import hashlib
 import json
 import os
-import secrets
-import shutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pyarrow as pa
@@ -32,8 +33,20 @@ from history.checking import Array, check_manifest, require, scheme_of
 from history.errors import HistoryError
 from history.files import read_json, read_plain
 from history.graph import Graph
+from history.places import StorePath, place_of
 from history.tables import TABLES, read_npz, read_tables, write_npz, write_tables
-from history.versions import DRAFTS, LATEST, clear_left_over, has_versions, name_of, point, pointed_to, versions
+from history.versions import (
+    LATEST,
+    clear_left_over,
+    delete_version,
+    has_versions,
+    is_unfinished,
+    make_version,
+    name_of,
+    point,
+    pointed_to,
+    versions,
+)
 
 FORMAT = 2
 """Changes when the layout does."""
@@ -127,7 +140,9 @@ def _home_at(path: str | os.PathLike[str]) -> Path:
     HistoryError
         ``ACEP-H009``: none can have this name.
     """
-    home = Path(path)
+    home = place_of(path)
+    if isinstance(home, StorePath):
+        return home
     try:
         home.stat()
     except (OSError, ValueError) as error:
@@ -193,7 +208,7 @@ def check_free(path: str | os.PathLike[str]) -> None:
             code="ACEP-H005",
             hint="choose another place, or ask for a new version of it",
         )
-    if home.exists() and (not home.is_dir() or any(not entry.name.startswith(DRAFTS) for entry in home.iterdir())):
+    if home.exists() and (not home.is_dir() or not all(map(is_unfinished, home.iterdir()))):
         raise HistoryError(
             f"{str(home)!r} is neither a history nor an empty directory",
             code="ACEP-H006",
@@ -231,16 +246,29 @@ def load(path: str | os.PathLike[str], fingerprint: str | None = None, *, versio
     if fingerprint is not None:
         _same_query(manifest, fingerprint, home)
     folder = home / name_of(number)
-    for name, digest in manifest["files"].items():
-        if digest != _digest(folder / name, home):
-            raise damaged(home, f"{name} is not the file that was written")
-    try:
-        graph = Graph(scheme_of(manifest["scheme"]), manifest["gap"], manifest["most_bundles"])
-        read_tables(graph, folder)
-        learned = read_npz(folder / LEARNED) if LEARNED in manifest["files"] else {}
-    except (OSError, ValueError, LookupError, TypeError, OverflowError, MemoryError, pa.ArrowException) as error:
-        raise damaged(home, str(error)) from error
+    with _here(folder) as files:
+        for name, digest in manifest["files"].items():
+            if digest != _digest(files / name, home):
+                raise damaged(home, f"{name} is not the file that was written")
+        try:
+            graph = Graph(scheme_of(manifest["scheme"]), manifest["gap"], manifest["most_bundles"])
+            read_tables(graph, files)
+            learned = read_npz(files / LEARNED) if LEARNED in manifest["files"] else {}
+        except (OSError, ValueError, LookupError, TypeError, OverflowError, MemoryError, pa.ArrowException) as error:
+            raise damaged(home, str(error)) from error
     return Stored(graph, manifest["fingerprint"], number, manifest["notes"], learned)
+
+
+@contextmanager
+def _here(folder: Path) -> Iterator[Path]:
+    """A version as a folder of this machine: of an object store it is fetched."""
+    if not isinstance(folder, StorePath):
+        yield folder
+        return
+    with TemporaryDirectory(prefix="acep-history-") as files:
+        for one in folder.iterdir():
+            Path(files, one.name).write_bytes(one.read_bytes())
+        yield Path(files)
 
 
 # --- what a version is -----------------------------------------------------------------------------------------------
@@ -259,7 +287,7 @@ def pointed(path: str | os.PathLike[str]) -> int:
     HistoryError
         ``ACEP-H004``: the pointer is missing or not whole.
     """
-    home = Path(path)
+    home = place_of(path)
     try:
         return pointed_to(home)
     except OSError as error:
@@ -325,9 +353,7 @@ def _digest(file: Path, home: Path) -> str:
 
 
 def _write(graph: Graph, home: Path, version: int, manifest: dict[str, Any], learned: Mapping[str, Array]) -> Path:
-    draft = home / f".draft-{secrets.token_hex(8)}"
-    draft.mkdir()  # with the rights that the user gives to folders
-    try:
+    def write(draft: Path) -> None:
         write_tables(graph, draft)
         files = [*TABLES, *([LEARNED] if learned else [])]
         if learned:
@@ -341,15 +367,14 @@ def _write(graph: Graph, home: Path, version: int, manifest: dict[str, Any], lea
             bundles=len(graph.counts.bundles),
             files={name: _digest(draft / name, home) for name in files},
         )
-        manifest = json.loads(json.dumps(manifest))  # as it will be read
-        manifest[DIGEST] = _sum(manifest)
-        text = json.dumps(manifest, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
+        held = json.loads(json.dumps(manifest))  # as it will be read
+        held[DIGEST] = _sum(held)
+        text = json.dumps(held, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
         (draft / MANIFEST).write_text(text, encoding="utf-8")
-        folder = home / name_of(version)
-        draft.rename(folder)  # fails if another process has just written this version: it is not empty
-    except BaseException:
-        shutil.rmtree(draft, ignore_errors=True)
-        raise
+
+    folder = home / name_of(version)
+    if not make_version(home, version, write):
+        raise FileExistsError(errno.EEXIST, "another process has just written this version", str(folder))
     point(home, version)
     return folder
 
@@ -363,7 +388,7 @@ def point_to_newest(path: str | os.PathLike[str]) -> None:
     Only the one writer of a history knows that this is what has happened; to anyone else a pointer that is missing is
     damage. A history with a pointer, whole or not, stays as it is.
     """
-    home = Path(path)
+    home = place_of(path)
     there = versions(home)
     if there and not (home / LATEST).exists():
         point(home, there[0])
@@ -372,7 +397,7 @@ def point_to_newest(path: str | os.PathLike[str]) -> None:
 def written(path: str | os.PathLike[str], version: int) -> int:
     """When a version was written, in ns: another history in the same place has another time; -1 if it is not there."""
     try:
-        return (Path(path) / name_of(version) / MANIFEST).stat().st_mtime_ns
+        return (place_of(path) / name_of(version) / MANIFEST).stat().st_mtime_ns
     except OSError:
         return -1
 
@@ -396,18 +421,15 @@ def prune(path: str | os.PathLike[str], keep: int = 8, since: int = 0) -> list[i
 
     Notes
     -----
-    A version is renamed before it is deleted, so that nobody reads half of it. Complexity: O(files).
+    Nobody reads half of a version that is deleted. Complexity: O(files).
     """
-    home = Path(path)
+    home = place_of(path)
     try:
         latest = pointed(home)
     except HistoryError:
         return []
     old = [version for version in versions(home)[keep:] if version != latest and version > since]
     for version in old:
-        gone = home / f".gone-{name_of(version)}"
-        shutil.rmtree(gone, ignore_errors=True)
-        (home / name_of(version)).rename(gone)
-        shutil.rmtree(gone, ignore_errors=True)
+        delete_version(home, version)
     clear_left_over(home)
     return old

@@ -45,6 +45,7 @@ from acep_approx.subscriptions.state import pack
 from acep_approx.subscriptions.templates.literals import uses
 from acep_approx.subscriptions.templates.template import Alike, require_columns
 from acep_approx.visible import broken_at
+from history.places import place_of
 
 if TYPE_CHECKING:
     from acep_approx.api.live_run import LiveRun
@@ -735,7 +736,7 @@ class QuerySet(TunableSet, BudgetedSet, SavedSet, OrderedRun):
                 code="ACEP-S089",
                 hint=f"take a set without queries: QuerySet(time=...).spark(queries={str(queries)!r})",
             )
-        return spark_matcher(ChangingProgram.reading(self._running, self.output, Path(queries)), roles, **options)
+        return spark_matcher(ChangingProgram.reading(self._running, self.output, place_of(queries)), roles, **options)
 
     @never_raises
     def _repr_html_(self) -> str:

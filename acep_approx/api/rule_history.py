@@ -20,6 +20,7 @@ from acep_approx.training.histories import Histories, kept_promises
 from acep_approx.training.history_graph import HistoryGraph
 from acep_approx.training.shared_promise import Ran, SharedPromises, ends_in
 from acep_approx.training.training import OnProgress
+from history.places import place_of
 
 if TYPE_CHECKING:
     from acep_approx.budget.budget import Budget
@@ -147,7 +148,7 @@ class RuleHistory(Histories, Mapping[str, HistoryGraph]):
         """
         made = cls(rules)
         made._learned = Histories(folder=path).read(plans_of(rules.program))._learned
-        made.promises_ = kept_promises(Path(path))
+        made.promises_ = kept_promises(place_of(path))
         return made
 
 

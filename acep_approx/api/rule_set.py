@@ -488,7 +488,7 @@ class RuleSet(TunableRules):
 
         malformed = PushedRows(on_malformed, rejects)
         if at is not None:
-            check_name(Path(at))
+            check_name(Path(at), may_be_stored=False)
         checkpoints = None if at is None else Checkpoints(self._program, at, begin, checkpoint, spending)
         if checkpoints is not None and checkpoints.runner.lateness != lateness:
             checkpoints.close(is_failed=True)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from acep_approx.cli.terminal import amount, read_text, say, show_error
 from acep_approx.errors import AcepError, QueryError, UsageError
 from acep_approx.subscriptions.versions import is_versioned, read_version, weight_of
+from history.places import place_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -203,6 +204,7 @@ def pieces(folder: Path) -> Iterator[QueryPiece]:
     UsageError
         ``ACEP-U068``: there is no such folder, or no query in it; ``ACEP-U010``: a file cannot be read.
     """
+    folder = place_of(folder)
     if is_versioned(folder):
         version = read_version(folder)
         for one in version.queries:

@@ -26,6 +26,7 @@ from acep_approx.errors import (
 )
 from acep_approx.shell import quoted
 from acep_approx.visible import printable
+from history.places import place_of
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -303,7 +304,7 @@ def read_text(path: Path) -> str:
         ``ACEP-U010``: it is not there, cannot be read, is a folder, or no text.
     """
     try:
-        return path.read_text(encoding="utf-8-sig")  # without the mark that some editors put first
+        return place_of(path).read_text(encoding="utf-8-sig")  # without the mark that some editors put first
     except (OSError, UnicodeDecodeError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
         raise UsageError(

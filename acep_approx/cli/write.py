@@ -17,7 +17,7 @@ from acep_approx.cli.options.output import COMPRESSED_FILES, SUFFIXES, Format, f
 from acep_approx.cli.terminal import rows_out, tell
 from acep_approx.events.counts import AT_LEAST, is_at_least, said
 from acep_approx.events.reading.widening import stacked
-from acep_approx.events.writing.outfile import GrowingFile, refusing, whole_file
+from acep_approx.events.writing.outfile import GrowingFile, check_name, refusing, whole_file
 from acep_approx.events.writing.tables import (
     ROWS,
     ParquetRows,
@@ -303,6 +303,7 @@ class RowsFile:
 
 def _to_grow(path: Path, *, anew: bool) -> BinaryIO:
     """A file to write behind what is there; a line that was not written to its end is cut off."""
+    check_name(path, may_be_stored=False)
     if path.exists() and not path.is_file():
         return path.open("wb", buffering=0)
     if anew:

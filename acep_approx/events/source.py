@@ -28,10 +28,12 @@ from acep_approx.events.reading.malformed import MalformedRows, Row
 from acep_approx.events.reading.memory import DictEvents, TableEvents
 from acep_approx.events.reading.python_objects import FlatEvents, Reader, RelationEvents, open_object
 from acep_approx.events.roles import OPEN_TIMES_MARK, WRITTEN_MARK, Roles
+from acep_approx.events.stores import reaching
 from acep_approx.events.time import likelier_unit, likely_digits
 from acep_approx.events.time_formats import TimeFormat
 from acep_approx.events.usable_rows import TimeColumns, UsableRows
 from acep_approx.events.writing.outfile import check_name, read_again, refuse_input, written_as
+from history.places import place_of
 
 
 def open_paths(
@@ -73,14 +75,15 @@ def open_paths(
                 "a pipe cannot be combined with other inputs", code="ACEP-U108", hint="feed all events to one pipe"
             )
         return open_pipe(Path(paths[0]), format, malformed, layout)
-    files = find_files(paths, format, layout)
-    named = [file.path for file in files]
-    _refuse_inputs(malformed, late, named)
-    for what, output in (("rejected rows", malformed.rejects), ("late events", late.file)):
-        for folder in paths:
-            if output and Path(folder).is_dir() and would_be_read(Path(folder), output, format, says_csv(layout)):
-                raise read_again(output, what, folder)
-    return FileEvents([open_file(file, malformed, layout) for file in files], reusable=True, paths=named)
+    with reaching():
+        files = find_files(paths, format, layout)
+        named = [file.path for file in files]
+        _refuse_inputs(malformed, late, named)
+        for what, output in (("rejected rows", malformed.rejects), ("late events", late.file)):
+            for folder in map(place_of, paths):
+                if output and folder.is_dir() and would_be_read(folder, output, format, says_csv(layout)):
+                    raise read_again(output, what, folder)
+        return FileEvents([open_file(file, malformed, layout) for file in files], reusable=True, paths=named)
 
 
 def _refuse_inputs(malformed: MalformedRows, late: LateEvents, inputs: Sequence[Path]) -> None:

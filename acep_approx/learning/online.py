@@ -13,7 +13,6 @@ from base64 import b64decode, b64encode
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, replace
 from itertools import pairwise
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -32,6 +31,7 @@ from acep_approx.learning.sampling import Sampler, SampleReader
 from acep_approx.learning.training_sample import Shares, TrainingSample, samples_to_bytes
 from acep_approx.ranges import COUNT, finite, number_in
 from acep_approx.training.pricing import LEAST_PRICE, LEAST_SHARE, PricePoint, Prices, first_price
+from history.places import place_of
 from history.vectors import Scheme
 from rl.drift import Alarm
 
@@ -381,7 +381,7 @@ LEAST_PART = 0.25
 def learner_file(control: str | os.PathLike[str]) -> bytes | None:
     """What the driver wrote of its learner; None where there is nothing yet."""
     try:
-        return (Path(control) / LEARNER).read_bytes()
+        return (place_of(control) / LEARNER).read_bytes()
     except OSError:
         return None
 

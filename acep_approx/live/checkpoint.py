@@ -9,13 +9,15 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from acep_approx.archive import FORMAT, Kind, Scope
 from acep_approx.errors import DataError, UsageError
+from acep_approx.events.stores import reaching
 from acep_approx.events.writing.outfile import GrowingFile, check_name
 from acep_approx.ranges import check
 from history.files import NO_LINK, open_plain, read_plain
+from history.places import StorePath, place_of
 
 NAME = "checkpoint"
 """The file in its folder."""
@@ -61,12 +63,15 @@ class CheckpointFolder:
     Parameters
     ----------
     path : Path
-        Made if it is not there.
+        Made if it is not there. It may be in an object store, which has no locks: there a run that finds a checkpoint
+        of another one, when it is about to write its own, ends.
 
     Raises
     ------
     UsageError
         ``ACEP-U143``: another run uses it, it is no folder, or it cannot be written.
+    DataError
+        ``ACEP-H010`` to ``ACEP-H013``: the object store refuses it.
 
     Examples
     --------
@@ -78,10 +83,16 @@ class CheckpointFolder:
     """
 
     def __init__(self, path: Path) -> None:
-        self.path = path
+        self.path = path = place_of(path)
         self._file = path / NAME
         self._kind = Kind("checkpoint", self.damaged, self.other_format)
         check_name(path)
+        self._lock: BinaryIO | None = None
+        self._seen: int | None = None
+        if isinstance(self._file, StorePath):
+            with reaching():
+                self._seen = _written(self._file)
+            return
         try:
             path.mkdir(exist_ok=True)
             self._lock = open_plain(path / LOCK, os.O_RDWR | os.O_CREAT | NO_LINK)
@@ -91,22 +102,25 @@ class CheckpointFolder:
                 code="ACEP-U143",
                 hint="name a folder that exists, or can be made, and that you may write to",
             ) from error
-        self._hold()
+        self._hold(self._lock)
 
-    def _hold(self) -> None:
+    def _hold(self, lock: BinaryIO) -> None:
         if flock is None:
             return
         try:
-            flock(self._lock, LOCK_EX | LOCK_NB)
+            flock(lock, LOCK_EX | LOCK_NB)
         except BlockingIOError as error:
-            self._lock.close()
-            raise UsageError(
-                f"another run writes its checkpoints to {str(self.path)!r}",
-                code="ACEP-U143",
-                hint="name another folder, or wait until that run has ended",
-            ) from error
+            lock.close()
+            raise self._used_by_another() from error
         except OSError:  # a file system without locks
             return
+
+    def _used_by_another(self) -> UsageError:
+        return UsageError(
+            f"another run writes its checkpoints to {str(self.path)!r}",
+            code="ACEP-U143",
+            hint="name another folder, or wait until that run has ended",
+        )
 
     def read(self) -> Checkpoint | None:
         """The last checkpoint; None where there is none.
@@ -117,7 +131,8 @@ class CheckpointFolder:
             ``ACEP-D062``: it is damaged, or something else; ``ACEP-D063``: another version wrote it.
         """
         try:
-            blob = read_plain(self._file)
+            with reaching():
+                blob = read_plain(self._file)
         except FileNotFoundError:
             return None
         except OSError as error:
@@ -129,11 +144,23 @@ class CheckpointFolder:
     def write(self, checkpoint: Checkpoint) -> None:
         """Put a checkpoint in the place of the one before, as a whole: whoever reads sees the one or the other.
 
+        Raises
+        ------
+        UsageError
+            ``ACEP-U143``: another run has written one to the same place of a store since this one wrote its last.
+
         Complexity: O(state).
         """
         scope = Scope({name: getattr(checkpoint, name) for name in KINDS})
         if checkpoint.state is not None:
             scope.put("state", checkpoint.state)
+        if isinstance(self._file, StorePath):
+            with reaching():
+                if _written(self._file) != self._seen:
+                    raise self._used_by_another()
+                self._file.write_bytes(self._kind.pack(scope))
+                self._seen = _written(self._file)
+            return
         draft = self.path / f".{NAME}"
         draft.unlink(missing_ok=True)  # of a run that did not end, or a link
         with draft.open("xb") as file:
@@ -187,7 +214,8 @@ class CheckpointFolder:
 
     def close(self) -> None:
         """Let another run use it."""
-        self._lock.close()
+        if self._lock is not None:
+            self._lock.close()
 
     def __enter__(self) -> CheckpointFolder:
         return self
@@ -216,6 +244,14 @@ def _each(asked: dict[str, Any]) -> dict[str, Any]:
     """What was asked for, one by one: options too, which stand together."""
     parts = [value if isinstance(value, dict) else {name: value} for name, value in asked.items()]
     return {name: value for part in parts for name, value in part.items()}
+
+
+def _written(file: StorePath) -> int | None:
+    """When an object was put; None where there is none."""
+    try:
+        return file.stat().st_mtime_ns
+    except FileNotFoundError:
+        return None
 
 
 def _sync(folder: Path) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 from acep_approx.diagrams.colours import variables
 from acep_approx.events.writing.outfile import check_name, refusing, whole_file
 from acep_approx.visible import escape, printable
+from history.places import place_of
 
 CLOSING = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"})
 """What must not stand in a script, as JSON writes it otherwise."""
@@ -94,6 +95,7 @@ def write_page(text: str, path: str | Path) -> None:
     UsageError
         ``ACEP-U012``: it cannot be written; ``ACEP-U025``: another run is writing it.
     """
-    check_name(Path(path))
-    with refusing(Path(path)), whole_file(Path(path)) as sink:
+    place = place_of(path)
+    check_name(place)
+    with refusing(place), whole_file(place) as sink:
         sink.write(text.encode())

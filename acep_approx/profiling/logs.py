@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 from acep_approx.errors import DataError
@@ -54,5 +53,5 @@ def _year(source: Source) -> int | None:
     if found is None or not source.paths or not source.reusable:
         return None
     lacks = any(len(fitting) == 1 and "%Z" not in fitting[0] for fitting in found.open_times.values())
-    changed = datetime.fromtimestamp(Path(source.paths[0]).stat().st_mtime, UTC)
+    changed = datetime.fromtimestamp(source.paths[0].stat().st_mtime, UTC)
     return changed.year if lacks else None

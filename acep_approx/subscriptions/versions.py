@@ -3,19 +3,16 @@
     queries/LATEST                name of the newest version
     queries/v0002/queries.json    format, folder, version, queries (id, since, text), and the SHA-256 of all of that
 
-A version is whole and never changes: it is written beside the others under another name, and renamed when it is
-complete. Then LATEST is replaced. So a reader sees this version or the one before. A history is laid out in the same
-way (``history.versions``).
+A version is made whole (``history.versions``), and never changes. Then LATEST is replaced. So a reader sees this
+version or the one before. A history is laid out in the same way. The folder may be in an object store.
 """
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import json
 import re
 import secrets
-import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -23,15 +20,23 @@ from typing import Any
 
 from acep_approx.errors import DataError, UsageError
 from history.files import read_json
-from history.versions import LATEST, clear_left_over, has_versions, name_of, point, pointed_to, versions
+from history.versions import (
+    LATEST,
+    clear_left_over,
+    has_versions,
+    is_unfinished,
+    make_version,
+    name_of,
+    point,
+    pointed_to,
+    versions,
+)
 
 FORMAT = 1
 """Changes when the layout does."""
 QUERIES = "queries.json"
 DIGEST = "sha256"
 _WEIGHT = re.compile(r"^\s*--\s*weight:\s*(\S+)\s*$", re.MULTILINE | re.IGNORECASE)
-_TAKEN = (errno.ENOTEMPTY, errno.EEXIST, errno.EACCES)
-"""Why a version cannot get its name: another process has just written it."""
 
 
 @dataclass(frozen=True)
@@ -220,7 +225,7 @@ def _newest_whole(home: Path) -> Version:
     if home.exists() and not home.is_dir():
         hint = "name a folder: acep queries add FOLDER FILE.acep"
         raise UsageError(f"{str(home)!r} is a file", code="ACEP-U231", hint=hint)
-    is_free = not home.exists() or all(one.name.startswith(".") for one in home.iterdir())
+    is_free = not home.exists() or all(one.name.startswith(".") or is_unfinished(one) for one in home.iterdir())
     if there := versions(home):  # looked at last: another process may just have written the first one
         return read_version(home, there[0])
     if not is_free:
@@ -230,21 +235,16 @@ def _newest_whole(home: Path) -> Version:
 
 def _write(home: Path, version: Version) -> bool:
     """Write a version; False: another process has written one of this number."""
+    held: dict[str, Any] = json.loads(json.dumps({"format": FORMAT, **asdict(version)}))
+    held[DIGEST] = _sum(held)
+    text = json.dumps(held, indent=1, ensure_ascii=False) + "\n"
     home.mkdir(parents=True, exist_ok=True)
     clear_left_over(home)
-    draft = home / f".draft-{secrets.token_hex(8)}"
-    draft.mkdir()
-    try:
-        held: dict[str, Any] = json.loads(json.dumps({"format": FORMAT, **asdict(version)}))
-        held[DIGEST] = _sum(held)
-        (draft / QUERIES).write_text(json.dumps(held, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-        draft.rename(home / version.name)  # fails where another one has this name, as it is not empty
-    except OSError as error:
-        shutil.rmtree(draft, ignore_errors=True)
-        if error.errno in _TAKEN and (home / version.name).exists():
-            return False
-        raise
-    return True
+    return make_version(home, version.number, lambda draft: _write_text(draft / QUERIES, text))
+
+
+def _write_text(file: Path, text: str) -> None:
+    file.write_text(text, encoding="utf-8")
 
 
 def _point(home: Path) -> None:

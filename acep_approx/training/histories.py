@@ -23,6 +23,7 @@ from acep_approx.planning.planner import Plan
 from acep_approx.ranges import reading
 from acep_approx.training.history_graph import HistoryGraph
 from acep_approx.training.shared_promise import SharedPromises
+from history.places import place_of
 from history.store import check_free, damaged, is_history, nothing_at
 
 PROMISES = "promises.json"
@@ -56,7 +57,7 @@ class Histories:
         unchanged: Collection[str] = (),
     ) -> None:
         self._learned = dict(learned or {})
-        self.folder = None if folder is None else Path(folder)
+        self.folder = None if folder is None else place_of(folder)
         self._unchanged = frozenset(unchanged)
 
     def of(self, plan: Plan, known_as: str) -> HistoryGraph | None:
@@ -130,7 +131,7 @@ class Histories:
         if not self._learned:
             what = "nothing was learned, so nothing can be saved"
             raise UsageError(what, code="ACEP-U036", hint="learn first, from a past with events that queries ask for")
-        home = Path(folder)
+        home = place_of(folder)
         if not _is_there(home) or not all(is_history(one) or one.name == PROMISES for one in home.iterdir()):
             check_free(home)
         home.mkdir(parents=True, exist_ok=True)

@@ -63,6 +63,7 @@ from history.coverage.groups import sketch_error
 from history.errors import HistoryError
 from history.graph import MOST_BUNDLES
 from history.graph import Graph as History
+from history.places import place_of
 from history.store import damaged, is_history, nothing_at, pointed, written
 from history.store import load as stored_history
 from history.store import save as store_history
@@ -643,7 +644,7 @@ def newest(path: str | os.PathLike[str], query: CompiledQuery) -> HistoryGraph:
     Of each version that cannot be read the logger ``acep_approx.history`` warns once. It is tried again with the next
     call: on a shared file system it may only be late. Complexity: two small reads; O(history) for a new version.
     """
-    home = Path(path).resolve()
+    home = place_of(path).resolve()
     with _lock:
         held = _held.setdefault((home, query.plan.fingerprint()), _LoadedVersion())
         return _newest(home, query, held)

@@ -23,6 +23,7 @@ from acep_approx.matching.outputs.bind import Bind, Wide, as_plain
 from acep_approx.spark.worker.program import MATCHES, Named, Program, Setting, Turn
 from acep_approx.subscriptions.state import pack
 from acep_approx.subscriptions.versions import Version, read_version
+from history.places import place_of
 
 if TYPE_CHECKING:
     from acep_approx.archive import Head
@@ -101,7 +102,7 @@ class ChangingProgram(SetProgram):
                 code="ACEP-S012",
                 hint="start this one with a checkpoint directory of its own",
             )
-        return made if began == self.began else made._at(read_version(Path(self.home), began.version))
+        return made if began == self.began else made._at(read_version(place_of(self.home), began.version))
 
     @property
     def pinned(self) -> PinnedVersions | None:
@@ -169,7 +170,7 @@ class ChangingProgram(SetProgram):
         keys = [one.split(setting.roles).keys for one in mine]
         placed = [PlacingPart(key, tuple(one.running.graph.ids)) for one, key in zip(mine, keys, strict=True)]
         empty = partial(self._empty, setting)
-        return Placing(Path(self.home), self.began, self.output, placed, empty, setting, self.pinned)
+        return Placing(place_of(self.home), self.began, self.output, placed, empty, setting, self.pinned)
 
 
 def _columns(time: pa.DataType, roles: Roles) -> pa.Schema:

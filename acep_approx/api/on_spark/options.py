@@ -12,6 +12,7 @@ from acep_approx.planning.durations import Duration
 from acep_approx.spark.plan.matcher import SparkMatcher
 from acep_approx.spark.worker.program import Program, Turn
 from acep_approx.spark.worker.spending import Spending
+from history.places import place_of
 
 
 def spark_matcher(
@@ -58,7 +59,7 @@ def _spending(
         given = {"history": history, "policy": policy, "full_work": full_work, "learn": learn or None}
         refuse_without({name: value for name, value in given.items() if value is not None})
         return None
-    where = None if history is None else str(Path(history).absolute())
+    where = None if history is None else str(place_of(history).absolute())
     how: dict[str, Any] = {"policy": policy, "audit": audit, "seed": seed, "full_work": full_work, "learns": learn}
     return Spending(Budget.parse(budget), where, **how)
 
@@ -68,7 +69,7 @@ def spending_in(spending: Spending, turn: Turn, shards: int = 1, parts: int = 1)
 
     What the exact run of the whole job takes is taken for the same in each of its parts, if nobody knows more.
     """
-    is_there = spending.history is not None and not (spending.learns and not Path(spending.history).exists())
+    is_there = spending.history is not None and not (spending.learns and not place_of(spending.history).exists())
     return {
         "budget": turn.part_of(spending, shards),
         "history": spending.history if is_there else None,

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 from acep_approx.errors import DataError
 from history.files import read_json, replace_file
+from history.places import place_of
 from history.versions import name_of
 
 FOLDER = "queries"
@@ -57,7 +58,7 @@ class PinnedVersions:
 
     @property
     def _home(self) -> Path:
-        return Path(self.control) / FOLDER
+        return place_of(self.control) / FOLDER
 
     @property
     def began(self) -> Began | None:

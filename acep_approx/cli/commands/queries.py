@@ -16,6 +16,7 @@ from acep_approx.cli.terminal import amount, first_of, say, tell
 from acep_approx.errors import UsageError
 from acep_approx.shell import command_of
 from acep_approx.subscriptions.versions import KeptQuery, Version, change, is_versioned, read_version
+from history.places import place_of
 
 NAMED = 5
 """Queries that a line names."""
@@ -87,6 +88,7 @@ def queries(
         raise _misplaced(given[0], Action.ADD)
     if action is not Action.LIST and (version is not None or format is not ListForm.TABLE):
         raise _misplaced("--format" if version is None else "--version", Action.LIST)
+    folder = place_of(folder)
     if action is Action.ADD:
         _add(folder, named or [], id, replace=replace)
     elif action is Action.REMOVE:
@@ -118,7 +120,7 @@ def _add(home: Path, files: Sequence[str], name: str | None, *, replace: bool) -
     if not files:
         hint = f"name them: acep queries add {home} FILE.acep"
         raise UsageError("there are no files to add", code="ACEP-U230", hint=hint)
-    texts = _texts([*pieces_of(map(Path, files))], name)
+    texts = _texts([*pieces_of(map(place_of, files))], name)
     if not texts:
         hint = "write a query into it, such as PATTERN SEQ(A a, B b) WITHIN 5 min"
         raise UsageError(f"there is no query in {first_of(files, NAMED)}", code="ACEP-U230", hint=hint)

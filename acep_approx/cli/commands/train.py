@@ -248,12 +248,12 @@ def _on_spark(
     spark: OrderedSparkOptions,
     bar: Callable[[str, float], None],
 ) -> HistoryGraph:
-    from acep_approx.events.writing.outfile import is_remote
     from acep_approx.shedding.promising import promised
     from acep_approx.spark import session
     from acep_approx.spark.past.training import check_past, train_history
     from acep_approx.spark.setup.failures import clear_errors
     from acep_approx.spark.sources.files import EventFiles, read_files
+    from history.places import is_remote
 
     files = None if any(map(is_remote, past)) else EventFiles.of(past, **source.on_spark)
     if files is not None:  # what is wrong is said before Spark starts, which takes seconds

@@ -13,7 +13,7 @@ from acep_approx.cli.on_spark.work import OnSpark
 from acep_approx.cli.options.output import Format, OutputOptions, ResultKind, is_folder
 from acep_approx.cli.terminal import amount, say, words
 from acep_approx.errors import UsageError
-from acep_approx.events.writing.outfile import is_remote
+from history.places import is_remote
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

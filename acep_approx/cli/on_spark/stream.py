@@ -21,8 +21,8 @@ from acep_approx.cli.options.spark import StreamOptions
 from acep_approx.cli.terminal import amount, say
 from acep_approx.errors import UsageError
 from acep_approx.events.live.kafka_address import is_address, parse_target, settings
-from acep_approx.events.writing.outfile import is_remote
 from acep_approx.masks import masked
+from history.places import is_remote
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

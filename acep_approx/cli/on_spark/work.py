@@ -62,9 +62,9 @@ class OnSpark:
         AcepError
             As ``read_files``, ``read_growing``, ``start`` and ``SparkMatcher`` have it.
         """
-        from acep_approx.events.writing.outfile import is_remote
         from acep_approx.spark.sources.files import EventFiles
         from acep_approx.spark.streaming.kept_shards import check_shards
+        from history.places import is_remote
 
         if any(map(is_remote, self.inputs)):
             return None

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from acep_approx.events.writing.outfile import place_of
+from history.places import place_of
 
 
 class InputFormat(StrEnum):

@@ -14,7 +14,8 @@ import typer
 from acep_approx.cli.options.groups import GENERAL
 from acep_approx.errors import UsageError
 from acep_approx.events.live.kafka_address import KafkaAddress, is_address, parse_target
-from acep_approx.events.writing.outfile import JDBC, place_of
+from acep_approx.events.writing.outfile import JDBC
+from history.places import is_stored, place_of
 
 if TYPE_CHECKING:
     from acep_approx.matching.outputs.bind import Bind
@@ -317,7 +318,7 @@ def is_folder(file: Path | None) -> bool:
 
 def check_folder(file: Path | None) -> None:
     """Refuse to write into a folder that is not there (``ACEP-U016``)."""
-    if file is not None and not file.parent.is_dir():
+    if file is not None and not is_stored(file) and not file.parent.is_dir():
         raise UsageError(
             f"there is no folder {str(file.parent)!r} for {file.name!r}", code="ACEP-U016", hint="name another FILE"
         )

@@ -18,7 +18,8 @@ from acep_approx.errors import UsageError
 from acep_approx.events.live.growing import is_followed, would_be_followed
 from acep_approx.events.live.kafka_address import is_address, parse_address, parse_target
 from acep_approx.events.reading.files import ONLY_CSV, files_below, would_be_read
-from acep_approx.events.writing.outfile import check_name, is_remote, known_as, place_of, read_again, written_as
+from acep_approx.events.writing.outfile import check_name, known_as, read_again, written_as
+from history.places import StorePath, is_remote, is_stored, place_of
 
 WRITTEN = {
     "file": "results",
@@ -40,6 +41,8 @@ WRITTEN = {
     "log": "the log",
 }
 """Options that name what is written, and what that is."""
+HERE = ("store", "log")
+"""Of these options those whose files are on this machine: they are written bit by bit."""
 EVENTS = ("inputs", "past")
 """Arguments that name events."""
 FOLDERS = ("queries", "history")
@@ -138,7 +141,7 @@ def _outputs(given: Mapping[str, Any]) -> Iterator[Output]:
                 path = place_of(str(value))
                 if name == "file" and (is_address(str(path)) or (is_remote(path) and given.get("spark"))):
                     continue  # it is a topic, or workers write there
-                check_name(path)
+                check_name(path, may_be_stored=name not in HERE)
                 keys = written_as(path)
                 for beside in BESIDE.get(name, ()):
                     keys |= known_as(Path(f"{path}{beside}"))
@@ -192,6 +195,9 @@ def _events(given: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _files(name: str, given: Mapping[str, Any]) -> Iterator[Path]:
+    if is_stored(name):
+        yield place_of(name)
+        return
     path = Path(name)
     try:
         if name == "-":
@@ -215,7 +221,9 @@ def _files(name: str, given: Mapping[str, Any]) -> Iterator[Path]:
 
 def _would_be_among(name: str, output: Path, given: Mapping[str, Any]) -> bool:
     """Whether an output would be one of the files of a folder, or fit a pattern of names."""
-    path = Path(name)
+    path = place_of(name)
+    if isinstance(path, StorePath):
+        return is_stored(output) and path.is_dir() and would_be_read(path, output, *_format(given))
     with suppress(OSError, ValueError):
         if path.is_dir():
             if given.get("follow"):

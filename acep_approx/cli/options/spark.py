@@ -10,7 +10,7 @@ import typer
 
 from acep_approx.cli.options.input import NOT_ON_SPARK, SourceOptions
 from acep_approx.errors import UsageError
-from acep_approx.events.writing.outfile import place_of
+from history.places import place_of
 
 
 @dataclass(frozen=True)

@@ -37,6 +37,7 @@ from acep_approx.events.source import NO_TIMES, Source, Times, refuse_same
 from acep_approx.events.times_in_order import TimesInOrder
 from acep_approx.events.usable_rows import UsableRows
 from acep_approx.events.writing.outfile import GrowingFile, OutFile, read_again, refuse_input
+from history.places import is_stored, place_of
 
 
 class LiveSource(Source):
@@ -273,6 +274,13 @@ def _files(path: Path, format_: str | None, layout: Layout, reading: LiveReading
             code="ACEP-U140",
             hint="leave --follow out (query.match in Python): events on standard input or in a pipe are matched as "
             "they come",
+        )
+    if is_stored(path):
+        raise UsageError(
+            f"{place_of(path)} cannot be followed: objects of a store do not grow",
+            code="ACEP-U140",
+            hint="leave --follow out (query.match in Python); a folder that gets new objects is matched on Spark: "
+            "acep run --spark --stream QUERY s3a://BUCKET/FOLDER",
         )
     form = format_ or (_format_in(path, layout) if layout.line_format is None else "lines")
     if form == "parquet":

@@ -38,9 +38,11 @@ from acep_approx.events.reading.malformed import MalformedRows, Row, row_of
 from acep_approx.events.reading.nested import column_at, flat_schema, has_objects, paths_of
 from acep_approx.events.reading.text import TextFile, text_format
 from acep_approx.events.reading.widening import WRITTEN, as_wider, common_type, wider_text, with_marks
+from acep_approx.events.stores import reaching
 from acep_approx.events.time_formats import TimeFormat
 from acep_approx.events.times_in_order import TimesInOrder
 from acep_approx.shell import quoted
+from history.places import StorePath, fault, place_of
 
 
 class ParquetFile:
@@ -50,7 +52,7 @@ class ParquetFile:
     ----------
     name : str
         For messages.
-    source : str or pyarrow.NativeFile
+    source : Path or pyarrow.NativeFile
         Path or buffer.
     """
 
@@ -62,7 +64,7 @@ class ParquetFile:
         self._source = source
         self._last: tuple[int, pa.RecordBatch] | None = None
         try:
-            file = pq.ParquetFile(source)
+            file = pq.ParquetFile(_opened(source))
             stored = file.schema_arrow
         except (pa.ArrowException, OSError) as error:
             raise self._damaged(error) from error
@@ -90,7 +92,7 @@ class ParquetFile:
         # the few columns of a query they cost more than they save, and memory for each.
         try:
             with pq.ParquetFile(
-                self._source, read_dictionary=self._text, pre_buffer=False, buffer_size=1 << 20
+                _opened(self._source), read_dictionary=self._text, pre_buffer=False, buffer_size=1 << 20
             ) as file:
                 first = 0
                 for batch in file.iter_batches(batch_rows, columns=here, use_threads=False):
@@ -108,12 +110,21 @@ class ParquetFile:
         """Where a row of the batch given last stands: its number in the file, from 0, and what was read of it."""
         return None if self._last is None else row_of(self.name, self._last[0], self._last[1], row)
 
-    def _damaged(self, error: Exception) -> DataError:
+    def _damaged(self, error: Exception) -> Exception:
+        if isinstance(error, OSError) and isinstance(self._source, StorePath):
+            return fault(self._source, error)
         return DataError(
             f"{self.name}: cannot be read as Parquet: {error}",
             code="ACEP-D013",
             hint="the file may be damaged or cut off, or in another format: --input-format csv|jsonl",
         )
+
+
+def _opened(source: Any) -> Any:
+    """A file of events as Arrow opens it, anew each time that it is one of a store."""
+    if isinstance(source, StorePath):
+        return source.native()
+    return str(source) if isinstance(source, Path) else source
 
 
 _ADDRESS = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://?")
@@ -151,8 +162,12 @@ def named_paths(given: str | Path) -> list[Path]:
     ------
     DataError
         ``ACEP-D010`` there is no such file; ``ACEP-D181`` an address such as ``https://...``.
+    PlaceError
+        An object store refuses it.
     """
-    path = Path(given)
+    path = place_of(given)
+    if isinstance(path, StorePath):
+        return _stored_paths(path)
     if is_there(given) and str(given) != "":  # which Path takes for the folder that one is in
         return [path]
     if address := _ADDRESS.match(str(given)):
@@ -162,6 +177,16 @@ def named_paths(given: str | Path) -> list[Path]:
     if found := sorted(glob(str(given), recursive=True)):  # noqa: PTH207  (a Path globs below a folder only)
         return [Path(name) for name in found]
     raise DataError(f"{path}: no file has such a name", code="ACEP-D010", hint="check the folder and the pattern")
+
+
+def _stored_paths(place: StorePath) -> list[Path]:
+    """An object, a folder of a store, or the objects of a folder whose names fit."""
+    if place.exists():
+        return [place]
+    found: list[Path] = [*place.parent.glob(place.name)] if has_magic(place.name) else []
+    if not found:
+        raise _no_such_file(place)
+    return found
 
 
 def is_there(given: str | Path) -> bool:
@@ -202,12 +227,12 @@ def _an_address(given: str, found: re.Match[str]) -> DataError:
     elif scheme in BROKERS:
         hint = "let a client of it write the messages, one on a line: ... | acep run QUERY -"
     else:
-        hint = f"copy it here first; or open it in Python: query.match(pyarrow.dataset.dataset({address!r}))"
+        hint = "copy it here first, or to a store that is read: s3://, gs://, abfs://, hdfs://"
     return DataError(f"{address}: an address, and only files are read", code="ACEP-D181", hint=hint)
 
 
 def _no_such_file(given: str | Path) -> DataError:
-    path = Path(given)
+    path = place_of(given)
     if str(given) == "":
         return DataError("an empty name is no file", code="ACEP-D010", hint="is a variable of the shell not set?")
     from difflib import get_close_matches
@@ -386,7 +411,7 @@ def open_file(file: InputFile, malformed: MalformedRows, layout: Layout) -> File
     name = str(file.path)
     check_layout(file.format, name, layout)
     if file.format == "parquet":
-        return ParquetFile(name, name)
+        return ParquetFile(name, file.path)
     stored = stored_as(file.path, layout.encoding)
     with open_stored(file.path, stored) as stream:
         start = stream.read(FIRST_BYTES)
@@ -500,12 +525,13 @@ class FileEvents:
     def read(self, columns: Sequence[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
         """The rows of some columns, file after file, in batches of at most ``batch_rows``."""
         schema, order = self.schema, TimesInOrder()
-        for file in self._files:
-            self._file = file
-            file.order = order
-            for batch in file.read(columns, schema, batch_rows):
-                schema = _wider(schema, batch)
-                yield with_marks(_aligned(file.name, batch, [schema.field(name) for name in columns]), schema)
+        with reaching():
+            for file in self._files:
+                self._file = file
+                file.order = order
+                for batch in file.read(columns, schema, batch_rows):
+                    schema = _wider(schema, batch)
+                    yield with_marks(_aligned(file.name, batch, [schema.field(name) for name in columns]), schema)
         order.finish()
 
     def where(self, row: int) -> Row | None:

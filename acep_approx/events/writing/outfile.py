@@ -1,7 +1,8 @@
 """Files that are written while events are read, each by one writer, and which names lead to one file.
 
-Those of a run that ends take their name only when they are whole; those of a run that lasts grow under it. No output
-takes the place of an input, or comes to lie where it would be read.
+Those of a run that ends take their name only when they are whole; those of a run that lasts grow under it. An object
+of a store is written to a file of this machine, and put when it is whole. No output takes the place of an input, or
+comes to lie where it would be read.
 """
 
 from __future__ import annotations
@@ -14,11 +15,14 @@ import stat
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import BinaryIO
 
 from acep_approx.errors import DataError, UsageError
+from acep_approx.events.stores import reaching
 from acep_approx.shell import quoted
 from history.files import NO_LINK, open_plain
+from history.places import ADDRESS, StorePath, is_stored, place_of
 
 try:
     from fcntl import LOCK_EX, LOCK_NB, flock
@@ -28,53 +32,21 @@ except ImportError:  # not on Windows
 SUFFIX = ".part"
 """What a file is called besides its name until it is whole."""
 LOG = logging.getLogger("acep_approx.outfile")
-
-
-ADDRESS = re.compile(r"(jdbc:\w+(?=:)|[A-Za-z][A-Za-z0-9+.-]+(?=:/)):")
-"""How an address begins, which ``Path`` has made one slash of two in."""
 JDBC = "jdbc:"
 """How the address of a table of a database begins."""
 STREAMS = ("/dev/stdout", "/dev/stderr", "/dev/fd/", "/proc/self/fd/")
 """Names of what is open already."""
 
 
-class Address(type(Path())):  # type: ignore[misc]
-    """An address in the place of a file, as it was written: ``Path`` makes one slash of two, or of three.
+def check_name(path: Path, *, may_be_stored: bool = True) -> None:
+    """Refuse what no file can be called (``ACEP-U191``), and addresses (``ACEP-U170``).
 
-    Examples
-    --------
-    >>> str(place_of("hdfs:///found")), str(place_of("found//x"))
-    ('hdfs:///found', 'found/x')
+    Parameters
+    ----------
+    path : Path
+    may_be_stored : bool, default True
+        Whether it may be in an object store: what is written as a whole.
     """
-
-    written: str | None = None
-
-    def __str__(self) -> str:
-        return self.written or super().__str__()
-
-
-def place_of(text: str) -> Path:
-    """Return a path, or an address that keeps its text."""
-    if not is_remote(text):
-        return Path(text)
-    address = Address(text)
-    address.written = text
-    return address
-
-
-def is_remote(place: object) -> bool:
-    """Return whether a place is an address, such as ``s3a://bucket/folder``.
-
-    Examples
-    --------
-    >>> is_remote("s3a://bucket/folder"), is_remote("kafka://broker/topic"), is_remote("C:/folder"), is_remote("a/b")
-    (True, True, False, False)
-    """
-    return ADDRESS.match(str(place)) is not None
-
-
-def check_name(path: Path, *, may_be_address: bool = False) -> None:
-    """Refuse what no file can be called (``ACEP-U191``), and addresses (``ACEP-U170``)."""
     try:
         is_name = b"\0" not in os.fsencode(path)
     except UnicodeEncodeError:
@@ -82,7 +54,7 @@ def check_name(path: Path, *, may_be_address: bool = False) -> None:
     if not is_name:
         raise UsageError(f"{str(path)!r:.80}: no file has such a name", code="ACEP-U191", hint="name another file")
     found = ADDRESS.match(str(path))
-    if found and not may_be_address and not Path(found[0]).exists():
+    if found and not (may_be_stored and is_stored(path)) and not Path(found[0]).exists():
         raise _an_address(path, found)
 
 
@@ -94,6 +66,9 @@ def _an_address(path: Path, found: re.Match[str]) -> UsageError:
         hint = f"name the file itself: /{rest}"
     else:
         hint = "write to a file of this machine, and copy it there"
+    if is_stored(path):
+        what = "is in an object store, where nothing can be written bit by bit"
+        return UsageError(f"{place_of(path)} {what}", code="ACEP-U170", hint=hint)
     return UsageError(
         f"{found[1]}://{rest} is an address, and only files are written", code="ACEP-U170", hint=hint
     )
@@ -129,12 +104,14 @@ class OutFile:
     Attributes
     ----------
     sink : binary file
-        To write to.
+        To write to; of an object of a store a file of this machine.
 
     Raises
     ------
     UsageError
         ``ACEP-U025``: another run is writing this file; ``ACEP-U190``: ``FILE.part`` is a link, or something else.
+    DataError
+        ``ACEP-H010`` to ``ACEP-H013``: the store does not take an object.
     OSError
         It cannot be written.
 
@@ -147,11 +124,17 @@ class OutFile:
 
     def __init__(self, path: Path) -> None:
         check_name(path)
-        self.path = path
+        self.path = path = place_of(path)
+        self._is_special, self._mode = False, None
+        if isinstance(path, StorePath):
+            with reaching():
+                path.exists()  # what it refuses is said before anything is computed
+            self.sink = TemporaryFile(prefix="acep-")  # noqa: SIM115  (closed where it is whole)
+            return
         self._is_special = path.exists() and not path.is_file()
         self._part = path if self._is_special else path.with_name(path.name + SUFFIX)
         self._mode = None if self._is_special or not path.exists() else stat.S_IMODE(path.stat().st_mode) & 0o777
-        self.sink: BinaryIO = self._part.open("wb") if self._is_special else self._locked()
+        self.sink = self._part.open("wb") if self._is_special else self._locked()
 
     def _locked(self) -> BinaryIO:
         while True:
@@ -187,13 +170,17 @@ class OutFile:
                 hint=f"see what it is: ls -l {quoted(str(self._part))}; remove it, or name another file",
             ) from error
 
+    sink: BinaryIO
     is_empty = True
     """It begins anew."""
 
     def finish(self) -> None:
         """All has been written: the file takes its name."""
         with self.sink:
-            if not self._is_special:
+            if isinstance(self.path, StorePath):
+                with reaching():
+                    self.path.put(self.sink)
+            elif not self._is_special:
                 self.sink.flush()
                 if self._mode is not None:  # that of the file whose place it takes
                     if hasattr(os, "fchmod"):
@@ -204,7 +191,7 @@ class OutFile:
 
     def discard(self) -> None:
         """Leave no file, or the one that was there before."""
-        if not self._is_special:
+        if not (self._is_special or isinstance(self.path, StorePath)):
             self._part.unlink(missing_ok=True)
         with suppress(OSError):  # what is still buffered goes nowhere
             self.sink.close()
@@ -227,7 +214,7 @@ class GrowingFile:
     Raises
     ------
     UsageError
-        ``ACEP-U025``: another run is writing this file.
+        ``ACEP-U025``: another run is writing this file; ``ACEP-U170``: it is an address: objects cannot grow.
     DataError
         ``ACEP-D065``: less is there than is to be kept.
     OSError
@@ -235,7 +222,7 @@ class GrowingFile:
     """
 
     def __init__(self, path: Path, length: int | None = None) -> None:
-        check_name(path)
+        check_name(path, may_be_stored=False)
         self.path = path
         self._is_special = path.exists() and not path.is_file()
         self._length = 0
@@ -327,6 +314,8 @@ def _is_same(file: BinaryIO, path: Path) -> bool:
 
 def known_as(path: Path) -> set[object]:
     """What a file is known by: its name without links, and its number, if it is there."""
+    if is_stored(path):
+        return {str(place_of(path))}
     keys: set[object] = set()
     with suppress(OSError, ValueError):  # nothing has such a name, or nobody may look
         keys.add(os.path.realpath(path))
@@ -344,6 +333,8 @@ def written_as(path: Path) -> set[object]:
         ``ACEP-U191``: no file can have such a name.
     """
     check_name(path)
+    if is_stored(path):
+        return known_as(path)
     if _is_special(path):
         return set()
     return known_as(path) | known_as(path.with_name(path.name + SUFFIX)) if path.name else known_as(path)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from acep_approx.events.writing.outfile import is_remote
+from history.places import is_remote, is_stored, place_of
 
 CONTROL = "acep"
 """Its name in the folder of the checkpoint."""
@@ -15,7 +15,8 @@ def control_of(checkpoint: str) -> Path | None:
 
     Examples
     --------
-    >>> control_of("/jobs/one").as_posix(), control_of("s3a://bucket/jobs/one")
-    ('/jobs/one/acep', None)
+    >>> str(control_of("/jobs/one")), str(control_of("s3a://bucket/jobs/one")), control_of("dbfs:/jobs/one")
+    ('/jobs/one/acep', 's3a://bucket/jobs/one/acep', None)
     """
-    return None if is_remote(checkpoint) else Path(checkpoint) / CONTROL
+    is_reached = is_stored(checkpoint) or not is_remote(checkpoint)
+    return place_of(checkpoint) / CONTROL if is_reached else None

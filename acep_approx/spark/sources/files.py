@@ -19,7 +19,7 @@ from acep_approx.events.roles import infer_roles
 from acep_approx.events.source import Source, open_source
 from acep_approx.events.time import shown_times
 from acep_approx.events.usable_times import usable_times
-from acep_approx.events.writing.outfile import is_remote
+from history.places import is_remote
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -21,6 +21,7 @@ from acep_approx.spark.setup.java_client import java_settings
 from acep_approx.spark.sources.files import AT_ONCE
 from acep_approx.spark.sources.messages import TOPIC, MessageReader
 from history.files import read_json, replace_file
+from history.places import place_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -215,7 +216,7 @@ def take_up(addresses: Sequence[str], checkpoint: str, *, schema: str | Path | N
         As ``Topics.open``; ``ACEP-D171``: a topic is another one than it was; ``ACEP-S084``: what was kept is damaged.
     """
     control = control_of(checkpoint)
-    has_begun = control is not None and any(Path(checkpoint, "offsets").glob("[0-9]*"))
+    has_begun = control is not None and any((place_of(checkpoint) / "offsets").glob("[0-9]*"))
     known = _kept(control / KEPT) if control is not None and has_begun else {}
     lines = known["lines"].encode() if "lines" in known and schema is None else None
     topics = Topics.open(addresses, schema=schema, known=lines, **reading)

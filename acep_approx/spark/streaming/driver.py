@@ -20,6 +20,7 @@ from acep_approx.shedding.timing import Overhead, whole_seconds
 from acep_approx.training.history_graph import HistoryGraph
 from history.errors import HistoryError
 from history.files import read_json, replace_file
+from history.places import place_of
 from history.store import is_history, point_to_newest, prune
 
 if TYPE_CHECKING:
@@ -180,7 +181,7 @@ class Driver:
     @property
     def _history(self) -> Path:
         assert self._spending.history is not None
-        return Path(self._spending.history)
+        return place_of(self._spending.history)
 
     @property
     def _spending(self) -> Spending:

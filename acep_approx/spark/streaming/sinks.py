@@ -16,8 +16,8 @@ import pyarrow as pa
 
 from acep_approx.events.live.kafka_address import KafkaAddress
 from acep_approx.events.live.kafka_rows import MATCH, keys_of, match_id
-from acep_approx.events.writing.outfile import is_remote
 from acep_approx.events.writing.tables import json_lines
+from history.places import is_remote
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -21,6 +21,7 @@ from acep_approx.spark.streaming.metrics import Listener, Progress, observed
 from acep_approx.spark.streaming.places import result_sink, rule_sinks
 from acep_approx.spark.streaming.sinks import Sink, folder_of
 from acep_approx.spark.worker.program import MATCHES
+from history.places import place_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row
@@ -106,16 +107,16 @@ def start(
     state = folder_of(checkpoint).place  # Spark may have been started in another folder
     control = control_of(state)
     if matcher.shards is None and control is not None:
-        matcher = replace(matcher, shards=known_shards(Path(state)))
+        matcher = replace(matcher, shards=known_shards(place_of(state)))
     flow = _controlled(matcher, state).flow(events)
     if control is not None:
         control.mkdir(parents=True, exist_ok=True)
-        check_shards(flow.job.width, Path(state))
-        note_shards(flow.job.width, Path(state))
+        check_shards(flow.job.width, place_of(state))
+        note_shards(flow.job.width, place_of(state))
     others = rule_sinks(flow, {"changes": changes, "calls": calls, "mirror": mirror})
     sinks = [(MATCHES, result_sink(to, flow, kafka)), *others]
     aside = None if late is None else folder_of(late)
-    driver = Driver(flow.job, control or Path(state))  # without a budget nothing is written there
+    driver = Driver(flow.job, control or place_of(state))  # without a budget nothing is written there
     writer = Writer(flow, sinks, aside, driver)
     stream = observed(flow.outputs()).writeStream.foreachBatch(writer)
     stream = stream.option("checkpointLocation", state).outputMode("append")
