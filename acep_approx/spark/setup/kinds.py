@@ -6,6 +6,9 @@ package calls it without knowing which kind it has.
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from acep_approx.errors import UsageError
@@ -15,6 +18,9 @@ if TYPE_CHECKING:
 
 CORES_SEEN = 1 << 16
 """Rows of a range that Spark cuts into as many parts as it has cores, unless it has more cores than this."""
+BATCH, TAGS = "streaming.sql.batchId", "spark.job.tags"
+"""What Spark calls the number of a micro-batch, and the tags of a job, among the properties of its tasks."""
+TAG = "acep-batch-"
 STATE_STORE = "spark.sql.streaming.stateStore.providerClass"
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 
@@ -63,6 +69,37 @@ def has_kafka(spark: SparkSession, provider: str) -> bool:
         if "KAFKA" in str(error):
             return False
         raise
+
+
+@contextmanager
+def numbered(spark: SparkSession, batch: int) -> Iterator[None]:
+    """Let tasks that ``foreachBatch`` starts know the number of their micro-batch; see ``batch_of_task``.
+
+    By Spark Connect the stream and these tasks are in different threads of the server, and the tasks know nothing of
+    the stream: a tag tells them.
+    """
+    if not is_connect(spark):
+        yield
+        return
+    tag = f"{TAG}{batch}"
+    spark.addTag(tag)
+    try:
+        yield
+    finally:
+        spark.removeTag(tag)
+
+
+def batch_of_task() -> int | None:
+    """Return the number of the micro-batch, in a task; None where Spark does not say."""
+    from pyspark import TaskContext
+
+    task = TaskContext.get()
+    if task is None:
+        return None
+    told = task.getLocalProperty(BATCH)
+    if told is None and (found := re.search(rf"{TAG}(\d+)", task.getLocalProperty(TAGS) or "")):
+        told = found[1]
+    return None if told is None else int(told)
 
 
 def check_state_store(spark: SparkSession) -> None:

@@ -19,7 +19,7 @@ from acep_approx.spark.plan.delays import interval
 from acep_approx.spark.plan.flow import Flow
 from acep_approx.spark.setup.control import control_of
 from acep_approx.spark.setup.java_client import java_settings
-from acep_approx.spark.setup.kinds import is_connect
+from acep_approx.spark.setup.kinds import is_connect, numbered
 from acep_approx.spark.streaming.databases import Database
 from acep_approx.spark.streaming.driver import Driver
 from acep_approx.spark.streaming.elsewhere import TOLD, ServerSide, Watch, check_shared, log_level
@@ -212,6 +212,15 @@ class Writer:
         """Write the results of a micro-batch, then learn from its metrics."""
         self.driver.begin(batch)
         self._look_at_the_clock(batch - 1)  # nothing of this one was matched yet
+        with numbered(packed.sparkSession, batch):
+            metrics = self._write(packed, batch)
+        self.is_first = False
+        self.driver.process(metrics, batch)
+        if self.server is not None:
+            self.server.tell(self.driver.verdict)
+
+    def _write(self, packed: DataFrame, batch: int) -> list[Row]:
+        """Write all tables; gives the rows of metrics."""
         packed.persist()
         flow = Flow(self.job, packed)
         try:
@@ -224,10 +233,7 @@ class Writer:
                 self.late.write(flow.late(packed), batch, left_out, is_first=self.is_first)
         finally:
             packed.unpersist()
-        self.is_first = False
-        self.driver.process(metrics, batch)
-        if self.server is not None:
-            self.server.tell(self.driver.verdict)
+        return metrics
 
     def _look_at_the_clock(self, batch: int) -> None:
         spending = self.job.spending
