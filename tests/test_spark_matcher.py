@@ -25,8 +25,8 @@ from acep_approx import AcepError, DataError, UsageError, compile_query
 from acep_approx.spark.plan.flow import Flow
 from acep_approx.spark.plan.matcher import SparkMatcher
 from acep_approx.spark.plan.packing import GROUP, spread
-from acep_approx.spark.plan.processor import batch_of_task
 from acep_approx.spark.setup.failures import clear_errors
+from acep_approx.spark.setup.kinds import batch_of_task
 from acep_approx.spark.streaming.stream import start
 from acep_approx.spark.worker.shard import describe
 from acep_approx.training.history_graph import HistoryGraph

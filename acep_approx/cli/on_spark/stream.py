@@ -204,6 +204,7 @@ def run_stream(
     from acep_approx.spark.plan.columns import arrow_schema
     from acep_approx.spark.plan.delays import interval
     from acep_approx.spark.setup.failures import clear_errors
+    from acep_approx.spark.streaming.elsewhere import finish_watches
     from acep_approx.spark.streaming.stream import start
 
     begun = clock.perf_counter()
@@ -239,6 +240,7 @@ def run_stream(
             on_progress=told,
         )
         stopped = wait(query)
+        finish_watches()
         told.rest(query)
     if not asked.quiet:
         numbers = told.totals

@@ -11,8 +11,8 @@ import typer
 
 from acep_approx.cli.terminal import read_query
 from acep_approx.errors import UsageError
-from acep_approx.events.writing.outfile import place_of
 from acep_approx.query.rules.parser import is_rules
+from history.places import place_of
 
 
 class WhichFirst(StrEnum):

@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from acep_approx.results.tuning import Elsewhere, HowTried, PastTable, Trial, tried
 from acep_approx.spark.setup.failures import clear_errors
+from acep_approx.spark.setup.kinds import send_file
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -50,7 +51,7 @@ def on_spark(spark: SparkSession) -> Elsewhere:
                 with pa.ipc.new_file(place, table.schema) as writer:
                     for batch in table.to_batches():  # as it is: where batches end may decide what a budget sheds
                         writer.write_batch(batch)
-                spark.sparkContext.addFile(place)
+                send_file(spark, place)
             cells = spark.range(0, len(queries), 1, len(queries))
             rows = cells.mapInArrow(_task(queries, files, past.roles, how), "cell long, trial string").collect()
         found = {}

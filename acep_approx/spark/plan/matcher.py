@@ -20,6 +20,7 @@ from acep_approx.spark.plan.columns import arrow_schema, carried_roles
 from acep_approx.spark.plan.delays import check_watermark, delay
 from acep_approx.spark.plan.flow import Flow, no_watermark
 from acep_approx.spark.plan.split import parts_of, split_words
+from acep_approx.spark.setup.kinds import check_state_store, cores_of
 from acep_approx.spark.worker.job import MESSAGE, PLACE, REASON, Job
 from acep_approx.spark.worker.program import Turn
 from acep_approx.spark.worker.spending import Spending
@@ -96,14 +97,18 @@ class SparkMatcher:
         DataError, QueryError
             A column is missing or of the wrong type.
         UsageError
-            A stream without a watermark (``ACEP-S004``); a budget that makes no sense here.
+            A stream without a watermark (``ACEP-S004``), or in a session that does not keep state in RocksDB
+            (``ACEP-S041``); a budget that makes no sense here.
         """
         return self.flow(events).matches()
 
     def flow(self, events: DataFrame) -> Flow:
         """The program on some events, to ask for more than the matches: late events, other tables, and metrics."""
         session, is_stream = events.sparkSession, events.isStreaming
-        cores, shards = int(session.sparkContext.defaultParallelism), self.shards or 0  # 0: as many as Spark finds good
+        if is_stream:
+            check_state_store(session)
+        cores = 1 if self.spending is None else cores_of(session)
+        shards = self.shards or 0  # 0: as many as Spark finds good
         if not shards and is_stream:
             shards = int(session.conf.get("spark.sql.shuffle.partitions") or 1)
         job = self.job(arrow_schema(events.schema), is_stream=is_stream, shards=shards, cores=cores)

@@ -13,9 +13,11 @@ from functools import lru_cache
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, cast
 
-from pyspark import TaskContext, cloudpickle
+from pyspark import cloudpickle
 from pyspark.sql import Row
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
+
+from acep_approx.spark.setup.kinds import batch_of_task
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -24,8 +26,6 @@ if TYPE_CHECKING:
 
 STATE = "shard"
 """Name of the state variable: what the state data source calls it."""
-BATCH = "streaming.sql.batchId"
-"""What Spark calls the number of a micro-batch among the properties of its tasks."""
 
 
 class ShardProcessor(StatefulProcessor):
@@ -98,10 +98,3 @@ class ShardProcessor(StatefulProcessor):
 @lru_cache(4)
 def _job_of(told: bytes) -> Job:
     return cast("Job", pickle.loads(told))  # noqa: S301  (as Spark does with the rest)
-
-
-def batch_of_task() -> int | None:
-    """The number of the micro-batch; None where Spark does not say."""
-    task = TaskContext.get()
-    told = task.getLocalProperty(BATCH) if task is not None else None
-    return None if told is None else int(told)

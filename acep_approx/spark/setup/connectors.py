@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 from acep_approx.errors import AcepError
 from acep_approx.spark.setup.failures import PASSING
+from acep_approx.spark.setup.kinds import has_kafka, is_connect
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -41,12 +42,13 @@ def kafka_connector(spark_version: str) -> str:
 
 
 def add_kafka(spark: SparkSession) -> None:
-    """Let a session read and write topics; see ``add_package``."""
-    add_package(spark, PROVIDER, kafka_connector(spark.version), IN_SPARK)
+    """Let a session read and write topics, if it cannot yet; see ``add_package``."""
+    if not has_kafka(spark, PROVIDER):
+        add_package(spark, kafka_connector(spark.version), IN_SPARK)
 
 
-def add_package(spark: SparkSession, provider: str, package: str, without: Sequence[str] = ()) -> None:
-    """Let a session use a package: the one that it has, else it is fetched, once.
+def add_package(spark: SparkSession, package: str, without: Sequence[str] = ()) -> None:
+    """Let a session use a package: it is fetched, once.
 
     It comes from where Spark gets packages (``spark.jars.repositories``, ``spark.jars.ivySettings``), and stays in its
     cache.
@@ -54,8 +56,6 @@ def add_package(spark: SparkSession, provider: str, package: str, without: Seque
     Parameters
     ----------
     spark : SparkSession
-    provider : str
-        A class of the package.
     package : str
         As ``--packages`` takes it.
     without : sequence of str
@@ -64,17 +64,14 @@ def add_package(spark: SparkSession, provider: str, package: str, without: Seque
     Raises
     ------
     AcepError
-        ``ACEP-S080``: the session has none, and it cannot be fetched.
+        ``ACEP-S080``: it cannot be fetched.
     """
     from py4j.protocol import Py4JError  # type: ignore[import-untyped]
     from pyspark.errors import PySparkException
 
-    machine: Any = spark.sparkContext._jvm
-    if machine.org.apache.spark.util.Utils.classIsLoadable(provider):
-        return
     rest = f"?exclude={','.join(without)}" if without else ""
     try:
-        with _quiet_fetch(machine):
+        with nullcontext() if is_connect(spark) else _quiet_fetch(spark):
             spark.sql(f"ADD JAR 'ivy://{package}{rest}'")
     except (PySparkException, Py4JError) as error:
         found = re.search(r"(?:Exception|Error): (.*)", str(error))
@@ -85,7 +82,8 @@ def add_package(spark: SparkSession, provider: str, package: str, without: Seque
             hint=f"bring it along: spark-submit --packages {package}, or name its jars with spark.jars",
             passes=any(words in why for words in PASSING),
         ) from error
-    _show_to_all(spark)
+    if not is_connect(spark):
+        _show_to_all(spark)
 
 
 def _show_to_all(spark: SparkSession) -> None:
@@ -100,8 +98,9 @@ def _show_to_all(spark: SparkSession) -> None:
 
 
 @contextmanager
-def _quiet_fetch(machine: Any) -> Iterator[None]:
+def _quiet_fetch(spark: SparkSession) -> Iterator[None]:
     """Keep to itself what Ivy prints while it fetches packages; its errors say enough."""
+    machine: Any = spark.sparkContext._jvm
     java = machine.java
     submit = java.lang.Class.forName("org.apache.spark.deploy.SparkSubmit$").getField("MODULE$").get(None)
     before, choose = submit.printStream(), getattr(submit, "printStream_$eq")

@@ -36,7 +36,9 @@ PASSING = (
 )
 """Words of Spark, or of a system below it, for what may pass: no connection, lost executors, a full disk, a store that
 does not answer."""
-_NOISE = ("at ", "JVM stacktrace", "Driver stacktrace", "An error occurred while calling ")
+_OF_SERVER = "JVM stacktrace:"
+"""Where a client of Spark Connect adds the trace of the server to what it says."""
+_NOISE = ("at ", "Driver stacktrace", "An error occurred while calling ")
 
 _LOST = re.compile(
     r"Some data may have been lost because they are not available in Kafka.*?(?:partition (\S+)|$)", re.DOTALL
@@ -133,7 +135,8 @@ def clear_errors() -> Iterator[None]:
 
 def _failed(error: Exception) -> AcepError:
     of_java = _OF_JAVA.search(str(error))  # below what Python says of a sink that failed
-    lines = [of_java[1]] if of_java else [line.strip() for line in str(error).splitlines()]
+    words = str(error).partition(_OF_SERVER)[0]
+    lines = [of_java[1]] if of_java else [line.strip() for line in words.splitlines()]
     said = [line.removeprefix(": ") for line in lines if line and not line.startswith(_NOISE)][:_MOST_LINES]
     passes = any(words in f"{type(error).__name__}: {error}" for words in PASSING)
     hint = "this may pass: start the same again, or see whether the cluster and its stores answer" if passes else None

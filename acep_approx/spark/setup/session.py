@@ -23,7 +23,10 @@ from typing import TYPE_CHECKING
 
 from acep_approx.errors import AcepError
 from acep_approx.events.writing.outfile import whole_file
+from acep_approx.spark.setup.connecting import SETTINGS as ANYWHERE
+from acep_approx.spark.setup.connecting import address_of_server, connected, running_session
 from acep_approx.spark.setup.failures import clear_errors
+from acep_approx.spark.setup.kinds import ROCKSDB, STATE_STORE
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -89,13 +92,9 @@ SETTINGS = {
     "spark.app.name": "acep",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
-    "spark.sql.session.timeZone": "UTC",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
-    "spark.sql.execution.arrow.maxRecordsPerBatch": "100000",
-    "spark.sql.streaming.stateStore.providerClass": (
-        "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
-    ),
-    "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
+    STATE_STORE: ROCKSDB,
+    **ANYWHERE,
 }
 """Settings of every session that we start; see ``docs/reference/spark.md`` for why."""
 STACK = "-Xss64m"
@@ -228,7 +227,8 @@ def session(master: str | None = None, **conf: str) -> SparkSession:
     Parameters
     ----------
     master : str, optional
-        E.g. ``local[4]``. By default what ``spark-submit`` says, else this machine with all its cores.
+        E.g. ``local[4]``, or ``sc://HOST:15002`` for Spark Connect. By default what ``spark-submit`` or
+        ``SPARK_REMOTE`` says, else this machine with all its cores.
     **conf : str
         More settings of Spark, by their names; they go before ours, and ours before those of Spark.
 
@@ -240,14 +240,21 @@ def session(master: str | None = None, **conf: str) -> SparkSession:
     Raises
     ------
     AcepError
-        ``ACEP-S030`` to ``ACEP-S032``: Java or PySpark are missing or too old; ``ACEP-S039``: no master answers;
-        ``ACEP-S035``: Spark cannot be started for another reason.
+        ``ACEP-S030`` to ``ACEP-S032``: Java or PySpark are missing or too old; ``ACEP-S039``: no master, or no server,
+        answers; ``ACEP-S040``: packages for Spark Connect are missing; ``ACEP-S035``: Spark cannot be started for
+        another reason.
+    UsageError
+        ``ACEP-S042``: a setting that a client of Spark Connect cannot set; ``ACEP-S043``: no address of a server.
 
     Examples
     --------
     >>> spark = session("local[2]", **{"spark.driver.memory": "2g"})  # doctest: +SKIP
     """
     check_spark()
+    if master is None and (running := running_session()) is not None:
+        return running
+    if (address := address_of_server(master)) is not None:
+        return connected(address, conf)
     from pyspark import SparkConf, SparkContext
     from pyspark.logger import PySparkLogger
     from pyspark.sql import SparkSession

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from acep_approx.errors import DataError, UsageError
 from acep_approx.masks import masked
+from acep_approx.spark.setup.kinds import has_class, is_connect
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -91,11 +92,27 @@ class Database:
         return self.url.split(":")[1]
 
     def prepare(self, spark: SparkSession) -> None:
-        """Let Spark have the driver, if it is known (``ACEP-S080``: it cannot be fetched)."""
+        """Let Spark have the driver, if it is known.
+
+        Raises
+        ------
+        AcepError
+            ``ACEP-S080``: it cannot be fetched.
+        UsageError
+            ``ACEP-S044``: by Spark Connect there is no transaction that could move a micro-batch into the table.
+        """
         from acep_approx.spark.setup.connectors import add_package
 
+        if is_connect(spark):
+            raise UsageError(
+                "a stream cannot write to a table of a database by Spark Connect: each match would not be there once",
+                code="ACEP-S044",
+                hint="write to a folder, -o FOLDER (to= in Python), and load its files into the table",
+            )
         if self.kind in DRIVERS:
-            add_package(spark, *DRIVERS[self.kind])
+            driver, package = DRIVERS[self.kind]
+            if not has_class(spark, driver):
+                add_package(spark, package)
 
     def write(self, table: DataFrame, batch: int, rows: int, *, is_first: bool) -> None:
         """Write the rows of a micro-batch; see ``Sink``.

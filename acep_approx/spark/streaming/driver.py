@@ -96,6 +96,10 @@ class Driver:
             except ValueError:
                 log.warning("%s cannot be read: what runs are worth is learned anew", saved)
 
+    def __reduce__(self) -> tuple[type[Driver], tuple[Job, Path]]:
+        """In another process it begins as here: what it knows is in its folder."""
+        return Driver, (self.job, self.control)
+
     def begin(self, batch: int) -> None:
         """Fix what changes between micro-batches, before anything of this one is done."""
         if self._pin is not None:

@@ -181,7 +181,7 @@ class Progress:
         """
         text = getattr(report, "json", None)
         told: Mapping[str, Any] = report if text is None else json.loads(text)
-        numbers = told.get("observedMetrics", {}).get(name)
+        numbers = _numbers(told, name)
         if numbers is None:
             return None
         counts, shed = _summed(numbers)
@@ -201,7 +201,7 @@ class Progress:
             state_rows=sum(operator["numRowsTotal"] for operator in operators),
             state_bytes=sum(operator["memoryUsedBytes"] for operator in operators),
             audit=JobAudit.of(numbers),
-            tombstones=int(told["observedMetrics"].get(TOMBSTONES, {}).get("tombstones") or 0),
+            tombstones=int((_numbers(told, TOMBSTONES) or {}).get("tombstones") or 0),
             **counts,
         )
 
@@ -209,6 +209,15 @@ class Progress:
     def budget_used(self) -> float | None:
         """Run-steps made, as a share of those allowed; None without a budget."""
         return self.steps / self.bound if self.bound else None
+
+
+def _numbers(told: Mapping[str, Any], name: str) -> Mapping[str, Any] | None:
+    """What was observed under a name; Spark Connect tells the names of the numbers apart from them."""
+    numbers: Mapping[str, Any] | None = told.get("observedMetrics", {}).get(name)
+    if numbers is None or numbers.keys() != {"values", "schema"}:
+        return numbers
+    names = [one["name"] for one in numbers["schema"]["fields"]]
+    return dict(zip(names, numbers["values"], strict=True))
 
 
 def _lag(times: Mapping[str, str]) -> float | None:

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import pyarrow as pa
 
@@ -60,7 +60,7 @@ class Folder:
         if rows:
             table.write.mode("overwrite").parquet(place)
         elif is_first and is_remote(place):  # what a crash may have left
-            _delete(table, place)
+            _empty(table, place)
         elif is_first:
             shutil.rmtree(place, ignore_errors=True)
 
@@ -76,12 +76,16 @@ def folder_of(place: str | Path) -> Folder:
     return Folder(str(place) if is_remote(place) else str(Path(place).absolute()))
 
 
-def _delete(table: DataFrame, place: str) -> None:
-    """Delete a folder where only Spark can, if it is there."""
-    context = table.sparkSession.sparkContext
-    machine: Any = context._jvm
-    path = machine.org.apache.hadoop.fs.Path(place)
-    path.getFileSystem(context._jsc.hadoopConfiguration()).delete(path, True)
+def _empty(table: DataFrame, place: str) -> None:
+    """Leave no rows in a folder where only Spark can, if it has any."""
+    from pyspark.errors import AnalysisException
+
+    try:
+        is_there = bool(table.sparkSession.read.parquet(place).schema)
+    except AnalysisException:  # there is no such folder, or no file in it
+        return
+    if is_there:
+        table.limit(0).write.mode("overwrite").parquet(place)
 
 
 MESSAGES = "key string, value binary, headers array<struct<key: string, value: binary>>"

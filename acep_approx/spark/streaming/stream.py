@@ -14,8 +14,11 @@ from typing import TYPE_CHECKING
 
 from acep_approx.errors import UsageError
 from acep_approx.spark.plan.delays import interval
+from acep_approx.spark.plan.flow import Flow
 from acep_approx.spark.setup.control import control_of
+from acep_approx.spark.setup.kinds import is_connect, numbered
 from acep_approx.spark.streaming.driver import Driver
+from acep_approx.spark.streaming.elsewhere import TOLD, ServerSide, Watch, check_shared, log_level
 from acep_approx.spark.streaming.kept_shards import check_shards, known_shards, note_shards
 from acep_approx.spark.streaming.metrics import Listener, Progress, observed
 from acep_approx.spark.streaming.places import result_sink, rule_sinks
@@ -27,8 +30,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row
     from pyspark.sql.streaming.query import StreamingQuery
 
-    from acep_approx.spark.plan.flow import Flow
     from acep_approx.spark.plan.matcher import SparkMatcher
+    from acep_approx.spark.worker.job import Job
 
 
 def start(
@@ -91,7 +94,8 @@ def start(
         As ``SparkMatcher`` has it; ``ACEP-S012``: the checkpoint has another number of shards; ``ACEP-S007``: the
         events are no stream; ``ACEP-S076``: the program has no such tables; ``ACEP-S080``: Spark lacks a package;
         ``ACEP-S083``: a budget with a checkpoint that only Spark can reach; ``ACEP-S086``: no table is named;
-        ``ACEP-U056``: ``trigger`` is no length of time. While it runs ``ACEP-S091``: a mirror has rows of another job.
+        ``ACEP-S044``, ``ACEP-S052``: what Spark Connect cannot do; ``ACEP-U056``: ``trigger`` is no length of time.
+        While it runs ``ACEP-S091``: a mirror has rows of another job.
 
     Notes
     -----
@@ -105,7 +109,9 @@ def start(
             hint="read them with spark.readStream, or match them at once with events.transform(matcher)",
         )
     state = folder_of(checkpoint).place  # Spark may have been started in another folder
-    control = control_of(state)
+    control, is_elsewhere = control_of(state), is_connect(events.sparkSession)
+    if is_elsewhere and control is not None:
+        check_shared(events.sparkSession, control)
     if matcher.shards is None and control is not None:
         matcher = replace(matcher, shards=known_shards(place_of(state)))
     flow = _controlled(matcher, state).flow(events)
@@ -117,13 +123,21 @@ def start(
     sinks = [(MATCHES, result_sink(to, flow, kafka)), *others]
     aside = None if late is None else folder_of(late)
     driver = Driver(flow.job, control or place_of(state))  # without a budget nothing is written there
-    writer = Writer(flow, sinks, aside, driver)
+    writer = Writer(flow.job, sinks, aside, driver)
+    if is_elsewhere and control is not None and (matcher.spending is not None or matcher.program.is_changing):
+        (control / TOLD).unlink(missing_ok=True)
+        writer.server = ServerSide(Path(state), control, log_level())
     stream = observed(flow.outputs()).writeStream.foreachBatch(writer)
     stream = stream.option("checkpointLocation", state).outputMode("append")
     if until_done:
         stream = stream.trigger(availableNow=True)
     elif every is not None:
         stream = stream.trigger(processingTime=every)
+    if is_elsewhere:
+        running = stream.start()
+        if on_progress is not None or writer.server is not None:
+            Watch(running, None if writer.server is None else control, on_progress).start()
+        return running
     if on_progress is None:
         writer.query = stream.start()
         return writer.query
@@ -154,45 +168,60 @@ class Writer:
 
     Parameters
     ----------
-    flow : Flow
+    job : Job
     sinks : sequence of (str, Sink)
         Places of the tables of the program, with their names; of others nothing is kept.
     late : Sink or None
         Place of the events left out.
     driver : Driver
         Learns from the metrics.
+
+    Notes
+    -----
+    By Spark Connect it is pickled, and works in a process of the server, which lasts as long as the query.
     """
 
-    flow: Flow
+    job: Job
     sinks: Sequence[tuple[str, Sink]]
     late: Sink | None
     driver: Driver
     is_first: bool = field(default=True, init=False)
     query: StreamingQuery | None = field(default=None, init=False)
+    server: ServerSide | None = field(default=None, init=False)
 
     def __call__(self, packed: DataFrame, batch: int) -> None:
         """Write the results of a micro-batch, then learn from its metrics."""
         self.driver.begin(batch)
         self._look_at_the_clock(batch - 1)  # nothing of this one was matched yet
-        packed.persist()
-        try:
-            metrics = self.flow.metrics(packed).collect()
-            rows = self._rows(packed, metrics)
-            for name, sink in self.sinks:
-                sink.write(self.flow.table(name, packed), batch, rows.get(name, 0), is_first=self.is_first)
-            if self.late is not None:
-                left_out = sum(row.late + row.malformed for row in metrics)
-                self.late.write(self.flow.late(packed), batch, left_out, is_first=self.is_first)
-        finally:
-            packed.unpersist()
+        with numbered(packed.sparkSession, batch):
+            metrics = self._write(packed, batch)
         self.is_first = False
         self.driver.process(metrics, batch)
+        if self.server is not None:
+            self.server.tell(self.driver.verdict)
+
+    def _write(self, packed: DataFrame, batch: int) -> list[Row]:
+        """Write all tables; gives the rows of metrics."""
+        packed.persist()
+        flow = Flow(self.job, packed)
+        try:
+            metrics = flow.metrics(packed).collect()
+            rows = self._rows(packed, metrics)
+            for name, sink in self.sinks:
+                sink.write(flow.table(name, packed), batch, rows.get(name, 0), is_first=self.is_first)
+            if self.late is not None:
+                left_out = sum(row.late + row.malformed for row in metrics)
+                self.late.write(flow.late(packed), batch, left_out, is_first=self.is_first)
+        finally:
+            packed.unpersist()
+        return metrics
 
     def _look_at_the_clock(self, batch: int) -> None:
-        spending = self.driver.job.spending
-        if self.query is None or spending is None or not spending.budget.needs_clock:
+        spending = self.job.spending
+        if spending is None or not spending.budget.needs_clock:
             return
-        report = self.query.lastProgress
+        query = self.query if self.server is None else self.server.query
+        report = None if query is None else query.lastProgress
         progress = None if report is None else Progress.of(report)
         if progress is not None and progress.batch == batch:
             self.driver.measured(batch, progress.rows, progress.seconds)
