@@ -33,7 +33,6 @@ WRITTEN = {
     "rejects": "rejected rows",
     "calls": "calls",
     "changes": "changes",
-    "mirror": "the mirror",
     "store": "the store",
     "checkpoint": "checkpoints",
     "plot": "the curves",
