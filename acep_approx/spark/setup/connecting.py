@@ -170,14 +170,14 @@ def _bring_package(spark: SparkSession) -> None:
     except PySparkException as error:
         ours = explained(error)
         if ours is None or ours.code != "ACEP-S034" or "acep_approx" not in ours.message:
-            raise
+            raise  # another package, which cannot be sent
         from acep_approx.spark.setup.session import write_package
 
         with TemporaryDirectory() as folder:
             file = Path(folder, "acep.zip")
             write_package(file)
             spark.addArtifacts(str(file), pyfile=True)
-        log.info("the workers do not have this package, so it was sent to them, for this session")
+        log.info("the workers do not have this package: it is sent to them, for this session")
 
 
 def _same(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -36,6 +36,8 @@ PASSING = (
 )
 """Words of Spark, or of a system below it, for what may pass: no connection, lost executors, a full disk, a store that
 does not answer."""
+_BESIDE_SERVER = "foreach_batch_worker"
+"""The process of a Spark Connect server that has no packages but those installed there."""
 _OF_SERVER = "JVM stacktrace:"
 """Where a client of Spark Connect adds the trace of the server to what it says."""
 _NOISE = ("at ", "Driver stacktrace", "An error occurred while calling ")
@@ -82,10 +84,14 @@ def explained(error: BaseException) -> AcepError | None:
     if found := _UNREAD.search(text):
         return _unread(found, text)
     if "Traceback" in text and (found := _MISSING.search(text)):
+        is_of_server = _BESIDE_SERVER in text
         return AcepError(
-            f"the workers of Spark do not find the Python package {found[1]!r}",
+            f"the {'server' if is_of_server else 'workers'} of Spark {'does' if is_of_server else 'do'} not find the "
+            f"Python package {found[1]!r}",
             code="ACEP-S034",
-            hint="install it on every executor; this package itself can be sent: `acep package -o acep.zip`, then "
+            hint="a stream needs it on the server and on every executor: pip install acep-approx there"
+            if is_of_server
+            else "install it on every executor; this package itself can be sent: `acep package -o acep.zip`, then "
             "--py-files acep.zip",
         )
     if found := _LOST.search(text):

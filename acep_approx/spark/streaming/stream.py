@@ -16,6 +16,7 @@ from acep_approx.errors import UsageError
 from acep_approx.spark.plan.delays import interval
 from acep_approx.spark.plan.flow import Flow
 from acep_approx.spark.setup.control import control_of
+from acep_approx.spark.setup.failures import clear_errors
 from acep_approx.spark.setup.kinds import is_connect, numbered
 from acep_approx.spark.streaming.driver import Driver
 from acep_approx.spark.streaming.elsewhere import TOLD, ServerSide, Watch, check_shared, log_level
@@ -134,7 +135,8 @@ def start(
     elif every is not None:
         stream = stream.trigger(processingTime=every)
     if is_elsewhere:
-        running = stream.start()
+        with clear_errors():  # the server unpickles what it is to call
+            running = stream.start()
         if on_progress is not None or writer.server is not None:
             Watch(running, None if writer.server is None else control, on_progress).start()
         return running
