@@ -13,6 +13,7 @@ from acep_approx.cli.on_spark.work import OnSpark
 from acep_approx.cli.options.output import Format, OutputOptions, ResultKind, is_folder
 from acep_approx.cli.terminal import amount, say, words
 from acep_approx.errors import UsageError
+from acep_approx.spark.setup.control import spark_address
 from history.places import is_remote
 
 if TYPE_CHECKING:
@@ -42,13 +43,14 @@ def folder_form(output: OutputOptions, *, is_new: bool) -> Format:
     """
     folder, wanted = output.file, output.format
     assert folder is not None
-    if is_new and (folder / UNFINISHED).exists():
+    is_looked_at = is_new and not is_remote(folder)  # where Spark may be the only one that can look
+    if is_looked_at and (folder / UNFINISHED).exists():
         raise UsageError(
             f"an earlier job is writing to {str(folder)!r}, or it was killed and did not end",
             code="ACEP-S073",
             hint="wait for its end, or delete the folder if there is no such job",
         )
-    if is_new and folder.is_dir() and any(folder.iterdir()):
+    if is_looked_at and folder.is_dir() and any(folder.iterdir()):
         raise UsageError(
             f"there are files in {str(folder)!r} already",
             code="ACEP-S073",
@@ -107,7 +109,7 @@ def run_batch(asked: OnSpark, output: OutputOptions, form: Format, others: dict[
         found = flow.matches(packed)
         if file is not None and is_folder(file):
             writer = (found if limit is None else found.limit(limit)).write.mode("append")  # into an empty folder
-            where = str(file) if is_remote(file) else file.absolute().as_uri()  # each worker writes its part
+            where = spark_address(file)  # each worker writes its part
             if form is Format.PARQUET:
                 writer.parquet(where)
             else:

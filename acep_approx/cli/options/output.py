@@ -15,7 +15,7 @@ from acep_approx.cli.options.groups import GENERAL
 from acep_approx.errors import UsageError
 from acep_approx.events.live.kafka_address import KafkaAddress, is_address, parse_target
 from acep_approx.events.writing.outfile import JDBC
-from history.places import is_stored, place_of
+from history.places import is_remote, is_stored, place_of
 
 if TYPE_CHECKING:
     from acep_approx.matching.outputs.bind import Bind
@@ -308,12 +308,18 @@ def is_table(file: Path | None) -> bool:
 def is_folder(file: Path | None) -> bool:
     """Whether ``-o`` names a folder for several files: it is one, or is not there and has no ending.
 
+    Of addresses the name tells, without its store.
+
     Examples
     --------
     >>> is_folder(Path("found")), is_folder(Path("found.parquet")), is_folder(Path("/dev/null"))
     (True, False, False)
     """
-    return file is not None and not is_topic(file) and (file.is_dir() or not (file.suffix or file.exists()))
+    if file is None or is_topic(file):
+        return False
+    if is_remote(file):  # Spark may be the only one that can look
+        return not file.suffix
+    return file.is_dir() or not (file.suffix or file.exists())
 
 
 def check_folder(file: Path | None) -> None:

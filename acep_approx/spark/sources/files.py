@@ -13,13 +13,22 @@ import pyarrow.compute as pc
 
 from acep_approx.errors import DataError, UsageError
 from acep_approx.events.reading.decoding import SUFFIXES as COMPRESSED
-from acep_approx.events.reading.files import AS_WRITTEN, SUFFIXES, InputFile, check_format, check_layout, find_files
+from acep_approx.events.reading.files import (
+    AS_WRITTEN,
+    SUFFIXES,
+    InputFile,
+    check_format,
+    check_layout,
+    find_files,
+    format_of,
+)
 from acep_approx.events.reading.layout import Layout
 from acep_approx.events.roles import infer_roles
 from acep_approx.events.source import Source, open_source
 from acep_approx.events.time import shown_times
 from acep_approx.events.usable_times import usable_times
-from history.places import is_remote
+from acep_approx.spark.setup.control import spark_address
+from history.places import is_remote, is_stored, place_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -29,6 +38,8 @@ TIMES = pa.timestamp("us", tz="UTC")
 """Spark's only type of times."""
 AT_ONCE = 100_000
 """Events per micro-batch, about, and at least one file: the events of a micro-batch wait in the state for the next."""
+TEXTS = {"csv", "jsonl", "json"}
+"""Formats of text."""
 SAMPLED = 8 << 20
 """Bytes of a text file that is read to learn how long events are; where all are larger, only the first events are."""
 UNKNOWN = 64 << 20
@@ -91,7 +102,7 @@ class EventFiles:
     @classmethod
     def in_folder(cls, folder: str | Path, format: str | None = None, **typed: Any) -> Self:  # noqa: A002
         """Find the files that are in a folder by now; the arguments and errors of ``read_growing``."""
-        if not Path(folder).is_dir():
+        if not place_of(folder).is_dir():
             raise UsageError(
                 f"a stream is read from a folder, and {str(folder)!r} is none",
                 code="ACEP-S070",
@@ -102,7 +113,7 @@ class EventFiles:
     def read(self, spark: SparkSession) -> DataFrame:
         """Return the events as a DataFrame, which is a batch."""
         if self.is_plain:
-            names = [file.path.absolute().as_uri() for file in self.files]
+            names = [spark_address(file.path) for file in self.files]
             return spark.read.option("mergeSchema", str(len(names) > 1)).parquet(*names)
         paths = [str(file.path.absolute()) for file in self.files]
         listed = spark.createDataFrame([*enumerate(paths)], "number int, path string")
@@ -117,7 +128,7 @@ class EventFiles:
         most = str(self.bytes_of(at_once))
         stream = spark.readStream.option("maxBytesPerTrigger", most).option("recursiveFileLookup", "true")
         stream = stream.option("pathGlobFilter", f"*{{{','.join(endings)}}}")
-        where = Path(folder).absolute().as_uri()
+        where = spark_address(folder)
         if self.is_plain:
             return stream.schema(self.read(spark).schema).parquet(where)
         listed = stream.schema(LISTED).format("binaryFile").load(where).select("path")
@@ -154,8 +165,9 @@ def read_files(
     ----------
     spark : SparkSession
     paths : sequence of str or Path
-        Files and folders, which all workers must see under these names; or addresses of Parquet that Spark knows, such
-        as ``s3a://bucket/folder``.
+        Files and folders, which all workers must see under these names; or addresses such as ``s3a://bucket/folder``.
+        Parquet at an address is read by Spark. Text is read by our own reader, from an object store that Python
+        reaches, too; that it is text, the names of files tell, or ``format``.
     format : str, optional
         ``parquet``, ``csv`` or ``jsonl``. Default: by the files' names.
     on_malformed : str
@@ -177,12 +189,19 @@ def read_files(
     DataError
         What ``open_source`` raises. A row that cannot be read is an error when the DataFrame is used.
     UsageError
-        ``ACEP-S020``: standard input; ``ACEP-S021``: Parquet and text mixed; ``ACEP-S085``: an address of other files.
+        ``ACEP-S020``: standard input; ``ACEP-S021``: Parquet and text mixed; ``ACEP-S085``: an address of text where
+        Python reads none, or addresses of Parquet together with paths.
     """
-    if any(map(is_remote, paths)):
-        check_format(format)
+    check_format(format)
+    if any(map(is_remote, paths)) and not _is_stored_text(paths, format):
         return spark.read.option("recursiveFileLookup", "true").parquet(*_addresses(paths, format))
     return EventFiles.of(paths, format, on_malformed, **typed).read(spark)
+
+
+def _is_stored_text(paths: Sequence[str | Path], format_: str | None) -> bool:
+    """Whether addresses are of text in stores that Python reads, as the format says, or their names do."""
+    formats = {format_ or format_of(place_of(path)) for path in paths}
+    return formats <= TEXTS and all(is_stored(path) or not is_remote(path) for path in paths)
 
 
 def _addresses(paths: Sequence[str | Path], format_: str | None) -> list[str]:
@@ -193,9 +212,10 @@ def _addresses(paths: Sequence[str | Path], format_: str | None) -> list[str]:
         raise UsageError(
             f"of addresses Spark reads Parquet, {what}",
             code="ACEP-S085",
-            hint="write Parquet there, or mount the place as a folder that all machines have",
+            hint="write Parquet there, or mount the place as a folder that all machines have; text is read from "
+            "s3://, gs:// and abfs://, with --input-format csv|jsonl for folders",
         )
-    return [str(path) for path in paths]
+    return [spark_address(path) for path in paths]
 
 
 def needs_our_reader(files: Sequence[InputFile]) -> bool:
@@ -351,24 +371,26 @@ def read_growing(
         What ``find_files`` raises: there must be a file to tell the columns from.
     UsageError
         ``ACEP-S070``: no folder; ``ACEP-S021``: Parquet and text mixed; ``ACEP-S075``: ``at_once`` is below 1;
-        ``ACEP-S085``: an address of other files.
+        ``ACEP-S085``: an address of text where Python reads none.
     """
     if at_once < 1:
         raise UsageError(f"at_once is {at_once}", code="ACEP-S075", hint="at least 1")
-    if is_remote(folder):
+    if is_remote(folder) and not _is_stored_text([folder], format):
         stream = spark.readStream.option("maxBytesPerTrigger", str(UNKNOWN)).option("recursiveFileLookup", "true")
-        return stream.schema(read_files(spark, [folder], format).schema).parquet(str(folder))
+        return stream.schema(read_files(spark, [folder], format).schema).parquet(spark_address(folder))
     return EventFiles.in_folder(folder, format, **typed).grow(spark, folder, at_once)
 
 
 def _local(uri: str) -> str:
-    """The path in what Spark calls a file.
+    """The path in what Spark calls a file; an object as Python reads it.
 
     Examples
     --------
-    >>> _local("file:///data/a%20b.csv")
-    '/data/a b.csv'
+    >>> _local("file:///data/a%20b.csv"), _local("s3a://bucket/a%20b.csv")
+    ('/data/a b.csv', 's3a://bucket/a b.csv')
     """
     from urllib.parse import unquote, urlsplit
 
+    if is_stored(uri):
+        return unquote(uri)
     return unquote(urlsplit(uri).path)

@@ -17,6 +17,7 @@ import pyarrow as pa
 from acep_approx.events.live.kafka_address import KafkaAddress
 from acep_approx.events.live.kafka_rows import MATCH, keys_of, match_id
 from acep_approx.events.writing.tables import json_lines
+from acep_approx.spark.setup.control import spark_address
 from history.places import is_remote
 
 if TYPE_CHECKING:
@@ -70,10 +71,10 @@ def folder_of(place: str | Path) -> Folder:
 
     Examples
     --------
-    >>> folder_of("s3a://bucket/found").place, folder_of("/data/found").place
+    >>> folder_of("s3://bucket/found").place, folder_of("/data/found").place
     ('s3a://bucket/found', '/data/found')
     """
-    return Folder(str(place) if is_remote(place) else str(Path(place).absolute()))
+    return Folder(spark_address(place) if is_remote(place) else str(Path(place).absolute()))
 
 
 def _empty(table: DataFrame, place: str) -> None:
