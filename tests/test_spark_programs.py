@@ -12,10 +12,13 @@ import pyarrow.compute as pc
 import pytest
 
 from acep_approx import QuerySet, compile_query, compile_rules
+from acep_approx.api.on_spark.common_part import CommonPart
+from acep_approx.api.on_spark.queries import opened
 from acep_approx.errors import AcepError, DataError, UnsupportedError, UsageError
 from acep_approx.spark.plan.split import split_words
 from acep_approx.spark.worker.shard import Shard
 from acep_approx.subscriptions.results import common_columns, in_types_of
+from acep_approx.subscriptions.state import pack
 from tests.cases import cases
 from tests.rule_worlds import rule_world
 from tests.spark_cases import ID, random_cases, rows, waits_for_the_end
@@ -105,6 +108,29 @@ def test_queries_of_a_template_stay_one(size):
     job = there.spark(id="id").job(events.schema, is_stream=True, shards=3)
     assert [len(part.program.running.graph.ids) for part in job.parts] == ([1] if size == 1 else [14, 13, 13])
     assert streamed(job, events, Random(1)).rows() == expected
+
+
+def test_a_shard_keeps_no_queries_that_the_job_has():
+    events, dice = stream(300, 6), Random(2)
+    here, there = QuerySet(bind="id"), QuerySet()
+    for desk in (here, there):
+        desk.add_many(
+            "PATTERN SEQ(A a, B b) WHERE [user] AND a.x = :x AND b.id > :id WITHIN 9",
+            [{"x": n % 9, "id": n // 9} for n in range(5_000)],
+        )
+    job = there.spark(id="id").job(events.schema, is_stream=True, shards=2)
+    assert streamed(job, events, dice).rows() == rows(here.match(events).table())
+    shard = Shard(job)
+    for part, watermark in ((events.slice(0, 100), None), (events.slice(0, 0), 20)):
+        shard.process(part.select(job.schema.names), watermark)
+        whole = pack(shard.work.running, {})
+        assert len(shard.work.state_bytes()) < len(whole) - 200_000
+    state = shard.to_bytes()
+    common = shard.work._common
+    other = CommonPart(common.scope, "another")
+    with pytest.raises(DataError, match="ACEP-S011"):
+        opened(shard.work.state_bytes(), common=other)
+    assert rows(Shard(job, state=state).finish().results) == rows(shard.finish().results)
 
 
 def test_what_a_set_has_of_its_own_is_refused_where_spark_has_it():

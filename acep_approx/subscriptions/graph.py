@@ -60,6 +60,11 @@ class Numbered(Generic[Owner]):
         self._ids += ids
         self._owners += [owner] * len(numbers)
 
+    @property
+    def numbers(self) -> Ints:
+        """All numbers, with some that are gone."""
+        return np.array(self._numbers, np.int64)
+
     def _place(self, number: int) -> int:
         return bisect_left(self._numbers, number)
 

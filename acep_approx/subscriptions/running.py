@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import groupby
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -463,8 +465,9 @@ class Running:
             copy = copies[entry] = running._let_come(copy)
             if entry.shared is not None and copy.shared is not None:
                 copy.shared.add_table(numbers[entry], self._constants(entry, entry.shared, numbers[entry]))
-        for number, id_, entry in self.graph.numbered:
-            running.graph.name(copies[entry], [number], [id_])
+        for entry, mine in groupby(self.graph.numbered, itemgetter(2)):
+            those, ids, _ = zip(*mine, strict=True)
+            running.graph.name(copies[entry], those, ids)
         return running
 
     def text(self, id: str) -> str:  # noqa: A002  (what users call it)

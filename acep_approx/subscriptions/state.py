@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable
+from itertools import groupby
 
 import numpy as np
 import pyarrow as pa
@@ -32,6 +33,11 @@ OF_ENTRY = (
 
 
 def pack(running: Running, options: Head) -> bytes:
+    """Return what ``scope_of`` gives, as bytes."""
+    return SET.pack(scope_of(running, options))
+
+
+def scope_of(running: Running, options: Head) -> Scope:
     """Return everything that is needed to go on in another process.
 
     Parameters
@@ -52,7 +58,7 @@ def pack(running: Running, options: Head) -> bytes:
         "wanted": running.wanted,
         "key_idle": running.key_idle,
         "next": [graph.next_number, graph.ids_given],
-        "queries": [(number, id_, entry.number) for number, id_, entry in graph.numbered],
+        "queries": [[number, id_, entry.number] for number, id_, entry in graph.numbered],
         "leaving": [*running.leaving.items()],
         "left": [*running.left.items()],
         "changes": [
@@ -71,7 +77,7 @@ def pack(running: Running, options: Head) -> bytes:
     running.order.save(scope.sub("order"))
     if running.levels is not None:
         _save_levels(running.levels, scope.sub("levels"))
-    return SET.pack(scope)
+    return scope
 
 
 def restored(scope: Scope, compiled: Compile, new_load: Callable[[], SharedLoad] | None = None) -> Running:
@@ -90,15 +96,19 @@ def restored(scope: Scope, compiled: Compile, new_load: Callable[[], SharedLoad]
     finite("weights", *running.graph.weights.values())
     entries = [_restored_entry(one, compiled) for one in scope.parts["entries"].parts.values()]
     everyone = {entry.number: entry for entry in entries}
-    there = {owner for _, _, owner in saved["queries"]}  # of the others all queries are leaving
+    numbers, ids, owners = map(list, zip(*saved["queries"], strict=True)) if saved["queries"] else ([], [], [])
+    there = set(owners)  # of the others all queries are leaving
     for entry in entries:
         if entry.number in there:
             running.graph.put(entry)
-    for number, id_, owner in saved["queries"]:
-        running.graph.name(everyone[owner], [number], [id_])
+    at = 0
+    for owner, mine in groupby(owners):
+        end = at + sum(1 for _ in mine)
+        running.graph.name(everyone[owner], numbers[at:end], ids[at:end])
+        at = end
     running.leaving, running.left = dict(saved["leaving"]), dict(saved["left"])
-    numbers = [*running.leaving, *(number for number, *_ in saved["queries"]), *saved["next"]]
-    check("numbers", good=all(type(number) is int and 0 <= number < COUNT for number in numbers))
+    numbers = [*running.leaving, *numbers, *saved["next"]]
+    check("numbers", good={*map(type, numbers)} == {int} and min(numbers) >= 0 and max(numbers) < COUNT)
     running.graph.next_number, running.graph.ids_given = saved["next"]
     for after, comes, goes in saved["changes"]:
         check("changes", good=after is None or type(after) is int)
@@ -172,7 +182,7 @@ def _save_levels(levels: Levels, scope: Scope) -> None:
 def _restored_levels(running: Running, scope: Scope, words: int, everyone: dict[int, Entry]) -> Levels:
     levels: Levels | None = None
     going = [number for change in running.changes for number in change.goes]
-    known = np.array([*(number for number, *_ in running.graph.numbered), *running.leaving, *going], np.int64)
+    known = np.concatenate((running.graph.numbered.numbers, np.array([*running.leaving, *going], np.int64)))
     for number in range(len(scope.parts)):
         mine = scope.parts[f"level {number}"]
         (at, names), reads = mine.head["key"], mine.head["reads"]

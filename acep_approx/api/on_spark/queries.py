@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Self
 
 import pyarrow as pa
 
 from acep_approx.api.budgeted_set import check_budget, new_purse
+from acep_approx.api.on_spark.common_part import CommonPart
 from acep_approx.api.on_spark.options import spending_in
 from acep_approx.api.query_texts import SavedTexts
 from acep_approx.archive import Head
@@ -22,7 +23,7 @@ from acep_approx.spark.worker.counters import counters_together
 from acep_approx.spark.worker.program import AGREE, MATCHES, Named, Numbers, Program, Setting, Split, Turn, Work
 from acep_approx.subscriptions.apart import Group, groups_of
 from acep_approx.subscriptions.results import in_types_of
-from acep_approx.subscriptions.state import SET, pack, restored
+from acep_approx.subscriptions.state import SET, restored, scope_of
 
 if TYPE_CHECKING:
     from acep_approx.events.roles import Roles
@@ -128,15 +129,21 @@ class SetProgram(Program):
     def begin(self, setting: Setting, turn: Turn, state: bytes | None = None) -> SetWork:
         """Begin in a shard, or go on from a state."""
         assert self.columns is not None, "the columns of the events are known"
-        return SetWork(self._started(setting, turn, state)[0], self.columns)
+        common = common_part(self.state, setting.schema, setting.roles)
+        running, _ = self._started(setting, turn, state, common)
+        for _ in running.settle() if state is None else ():  # its queries come now, as those of the common part did
+            pass
+        return SetWork(running, self.columns, common)
 
-    def _started(self, setting: Setting, turn: Turn, state: bytes | None) -> tuple[Running, Head]:
+    def _started(
+        self, setting: Setting, turn: Turn, state: bytes | None, common: CommonPart | None = None
+    ) -> tuple[Running, Head]:
         """The set in a shard, and what its state says besides."""
         new_load = None
         if setting.spending is not None:
             new_load = new_purse(spending_in(setting.spending, turn, setting.shards, setting.parts))
         if state is not None:
-            running, kept = opened(state, new_load)
+            running, kept = opened(state, new_load, common)
         else:
             running, kept = with_roles(self.running.fresh(new_load), setting.roles), {}
         running.begin(setting.schema)
@@ -163,20 +170,41 @@ def without_load(running: Running) -> bytes:
     return _packed(fresh)
 
 
-def _packed(running: Running) -> bytes:
-    return pack(running, {"bind": as_plain(running.graph.bind)})
+def _packed(running: Running, common: CommonPart | None = None) -> bytes:
+    scope = scope_of(running, {"bind": as_plain(running.graph.bind)})
+    if common is not None:
+        common.omit(scope)
+    return SET.pack(scope)
 
 
-def opened(state: bytes, new_load: Callable[[], Purse] | None = None) -> tuple[Running, Head]:
+@lru_cache(maxsize=8)
+def common_part(state: bytes, schema: pa.Schema, roles: Roles) -> CommonPart:
+    """Return what the states of the shards of a job have in common, by the state of its queries before any event.
+
+    A worker of Spark is called for one shard after another, and with each micro-batch again.
+    """
+    running = with_roles(opened(state)[0], roles)
+    running.begin(schema)
+    for _ in running.settle():
+        pass
+    return CommonPart.of(scope_of(running, {}))
+
+
+def opened(
+    state: bytes, new_load: Callable[[], Purse] | None = None, common: CommonPart | None = None
+) -> tuple[Running, Head]:
     """The queries of a state, ready for the next event, and what ``pack`` was given to keep with them.
 
     Raises
     ------
     DataError
-        ``ACEP-D044``: one of the two is inside a load budget, the other is not.
+        ``ACEP-D044``: one of the two is inside a load budget, the other is not; ``ACEP-S011``: the common part is
+        another.
     """
     saved = SET.unpack(state)
     with SET.reading():
+        if common is not None:
+            common.fill(saved)
         if ("load" in saved.head) == (new_load is None):
             was = "is inside a load budget" if new_load is None else "is not inside a load budget"
             raise DataError(
@@ -195,10 +223,12 @@ class SetWork(Work):
     running : Running
     columns : pyarrow.Schema
         Of the results of the whole set.
+    common : CommonPart, optional
+        What its state leaves out; default: nothing.
     """
 
-    def __init__(self, running: Running, columns: pa.Schema) -> None:
-        self.running, self._columns = running, columns
+    def __init__(self, running: Running, columns: pa.Schema, common: CommonPart | None = None) -> None:
+        self.running, self._columns, self._common = running, columns, common
 
     @property
     def arrived(self) -> int:
@@ -231,7 +261,7 @@ class SetWork(Work):
 
     def state_bytes(self) -> bytes:
         """All that is needed to go on elsewhere."""
-        return _packed(self.running)
+        return _packed(self.running, self._common)
 
     def counters(self) -> Numbers:
         """Where its counters stand."""

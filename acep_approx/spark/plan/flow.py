@@ -6,11 +6,12 @@ In a batch a partition of Spark holds some keys, sorted by time, and is matched 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial, reduce
 
 import pyarrow as pa
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
@@ -67,6 +68,25 @@ STAMP = "_acep_time"
 TO_MICROSECONDS = {"s": 10**6, "ms": 10**3, "us": 1, None: 10**3}
 
 
+BROADCAST_ABOVE = "spark.broadcast.UDFCompressionThreshold"
+
+
+@contextmanager
+def sent_whole(spark: SparkSession) -> Iterator[None]:
+    """Let Spark send functions that are made here with their tasks, however large they are.
+
+    Above a megabyte, which is that of some 30,000 queries, they would be broadcast, and the process with which Spark
+    begins a stateful stream cannot read what is broadcast (``BROADCAST_VARIABLE_NOT_LOADED``).
+    """
+    settings = spark.sparkContext._jsc.sc().conf()
+    before = settings.get(BROADCAST_ABOVE, "1m")
+    settings.set(BROADCAST_ABOVE, "1g")
+    try:
+        yield
+    finally:
+        settings.set(BROADCAST_ABOVE, before)
+
+
 @dataclass(frozen=True)
 class Flow:
     """Events on their way through a program.
@@ -97,8 +117,9 @@ class Flow:
         from acep_approx.spark.plan.processor import ShardProcessor
 
         groups = spread(self.events.sparkSession, self.job.shards)
-        rows = self.packed_by_shard(groups).groupBy(GROUP)
-        return rows.transformWithState(ShardProcessor(self.job, groups), packing.PACKED, "append", "eventTime")
+        rows, processor = self.packed_by_shard(groups).groupBy(GROUP), ShardProcessor(self.job, groups)
+        with sent_whole(self.events.sparkSession):
+            return rows.transformWithState(processor, packing.PACKED, "append", "eventTime")
 
     def packed_by_shard(self, groups: Sequence[int]) -> DataFrame:
         """The events of a stream, one row for those of a shard, for which a number of ``spread`` stands."""
