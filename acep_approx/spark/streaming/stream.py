@@ -6,8 +6,9 @@ of that.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,11 +27,14 @@ from acep_approx.spark.streaming.sinks import Folder, Sink, TopicSink, folder_of
 from acep_approx.spark.worker.program import CALLS, CHANGES, MATCHES
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, Row
+    from pyspark.sql import DataFrame, Row, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
     from acep_approx.spark.plan.flow import Flow
     from acep_approx.spark.plan.matcher import SparkMatcher
+
+PARTITIONS = "spark.sql.shuffle.partitions"
+"""How many tasks a shuffle has."""
 
 
 def start(
@@ -118,14 +122,31 @@ def start(
         stream = stream.trigger(availableNow=True)
     elif every is not None:
         stream = stream.trigger(processingTime=every)
-    if on_progress is None:
-        writer.query = stream.start()
-        return writer.query
-    sink = OwnProgress(on_progress, writer.driver)
-    events.sparkSession.streams.addListener(Listener(sink))
-    writer.query = running = stream.start()
-    sink.query.set_result(running.name or running.id)
+    sink = None if on_progress is None else OwnProgress(on_progress, writer.driver)
+    if sink is not None:
+        events.sparkSession.streams.addListener(Listener(sink))
+    with tasks_of(events.sparkSession, flow.job.shards):
+        writer.query = running = stream.start()
+    if sink is not None:
+        sink.query.set_result(running.name or running.id)
     return running
+
+
+@contextmanager
+def tasks_of(spark: SparkSession, shards: int) -> Iterator[None]:
+    """Let a stream that starts here have no more tasks than shards: Spark's default, 200, leaves most without any.
+
+    A stream keeps the settings that its session has when it starts, and a checkpoint keeps them, too.
+    """
+    before = spark.conf.get(PARTITIONS)
+    if before is None or not before.isdecimal() or int(before) <= shards:
+        yield
+        return
+    spark.conf.set(PARTITIONS, shards)
+    try:
+        yield
+    finally:
+        spark.conf.set(PARTITIONS, before)
 
 
 def sinks_of(
