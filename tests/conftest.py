@@ -33,9 +33,11 @@ PORTION = 10
 os.environ.setdefault("ACEP_JIT", "1")  # tests of the tiers say otherwise
 os.environ.setdefault(
     "SPARK_SUBMIT_OPTS",
-    "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote",
+    "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote "
+    "-XX:ReservedCodeCacheSize=160m",
 )
-# a JVM of some minutes spends more on compiling its code well, and on verifying Spark's, than it gains
+# a JVM of some minutes spends more on compiling its code well, and on verifying Spark's, than it gains; where its cache
+# is full, as with the default many tests fill it, all later code is interpreted
 
 gc.disable()  # until all tests are known: what is made before stays
 

@@ -159,6 +159,7 @@ def test_all_parts_print_their_tables_and_leave_data(spark: SparkSession, report
     sizes = bench_spark.Sizes(
         events=2_000, batches=1, changing=1, repeats=1, rounds=int(FULL), minutes=0.01, half=4_000,
         streams=("swapped",), recording=6_500,  # longer than the window
+        queries=1_100, sent=4_000,
     )  # fmt: skip
     bench_spark.run(list(bench_spark.PARTS), sizes, report, seed=1)
     printed = capsys.readouterr().out
@@ -166,3 +167,4 @@ def test_all_parts_print_their_tables_and_leave_data(spark: SparkSession, report
         assert title in printed
     names = {path.stem for path in report.folder.iterdir()}
     assert {"throughput", "shares", "overload", "refresh_cost", "refresh_drift_swapped"} <= names
+    assert {"until_it_runs", "kept", "hot_key"} <= names

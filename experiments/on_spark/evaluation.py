@@ -1,6 +1,6 @@
-"""Speed and quality on Spark: throughput, training, overload, refresh.
+"""Speed and quality on Spark: throughput, large jobs, training, overload, refresh.
 
-    python -m experiments.on_spark [throughput] [programs] [kafka] [training] [overload] [refresh] [--quick]
+    python -m experiments.on_spark [throughput] [programs] [kafka] [sizes] [training] [overload] [refresh] [--quick]
                                       [--events N] [--minutes M] [--repeats N] [--seed S] [--out DIR]
 
 Prints a table per claim, and leaves their data (CSV) in a folder. All on two cores of this machine, ``local[2]``, and
@@ -20,11 +20,12 @@ from experiments.on_spark.overload import overload
 from experiments.on_spark.plans import Place, place
 from experiments.on_spark.programs import programs
 from experiments.on_spark.refresh import refresh_cost, refresh_drift
+from experiments.on_spark.sizes import sizes as large_jobs
 from experiments.on_spark.throughput import throughput
 from experiments.on_spark.training import training
 from experiments.report import Report
 
-PARTS = ("throughput", "programs", "kafka", "training", "overload", "refresh")
+PARTS = ("throughput", "programs", "kafka", "sizes", "training", "overload", "refresh")
 
 
 @dataclass(frozen=True)
@@ -47,6 +48,8 @@ class Sizes:
         Those that change, of ``learning.drifts``.
     recording : int
         Events of the stream that overload plays again and again.
+    queries, sent : int
+        Of a large job, and the events of its stream.
     """
 
     events: int
@@ -58,10 +61,12 @@ class Sizes:
     half: int
     streams: tuple[str, ...]
     recording: int
+    queries: int
+    sent: int
 
 
-FULL = Sizes(1_000_000, 8, 20, 4, 4, 4.0, 100_000, tuple(DRIFTS), 24_000)
-QUICK = Sizes(10_000, 3, 3, 1, 1, 0.5, 24_000, ("swapped",), 24_000)
+FULL = Sizes(1_000_000, 8, 20, 4, 4, 4.0, 100_000, tuple(DRIFTS), 24_000, 100_000, 400_000)
+QUICK = Sizes(10_000, 3, 3, 1, 1, 0.5, 24_000, ("swapped",), 24_000, 4_000, 20_000)
 
 
 def main() -> None:
@@ -90,6 +95,8 @@ def run(parts: tuple[str, ...] | list[str], sizes: Sizes, report: Report, seed: 
             programs(report, where, sizes.events, sizes.repeats, sizes.batches, seed)
         if "kafka" in parts:
             from_kafka(report, where, sizes.events, sizes.repeats, sizes.batches, seed)
+        if "sizes" in parts:
+            large_jobs(report, where, sizes.queries, sizes.sent, seed)
         if "training" in parts:
             training(report, where, 10 * sizes.events, sizes.repeats)
         if "overload" in parts:

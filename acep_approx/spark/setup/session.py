@@ -300,16 +300,16 @@ def cores(master: str) -> int | None:
 
 
 def _here(master: str) -> dict[str, str]:
+    log = Path(__file__).resolve().with_name("log4j2.properties").as_uri()
+    settings = {"spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={log} {STACK}"}
     number = cores(master)
     if number is None:
-        return {}
-    log = Path(__file__).resolve().with_name("log4j2.properties").as_uri()
-    settings = {
+        return settings
+    settings |= {
         "spark.sql.shuffle.partitions": str(number),  # the default, 200, is for clusters
         "spark.default.parallelism": str(number),
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.host": "127.0.0.1",
-        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={log} {STACK}",
         "spark.python.daemon.module": "acep_approx.spark.daemon",
     }
     if str(_ROOT) not in (sysconfig.get_path("purelib"), sysconfig.get_path("platlib")):

@@ -6,8 +6,9 @@ of that.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -28,11 +29,14 @@ from acep_approx.spark.worker.program import MATCHES
 from history.places import place_of
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, Row
+    from pyspark.sql import DataFrame, Row, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
     from acep_approx.spark.plan.matcher import SparkMatcher
     from acep_approx.spark.worker.job import Job
+
+PARTITIONS = "spark.sql.shuffle.partitions"
+"""How many tasks a shuffle has."""
 
 
 def start(
@@ -110,16 +114,11 @@ def start(
             hint="read them with spark.readStream, or match them at once with events.transform(matcher)",
         )
     state = folder_of(checkpoint).place  # Spark may have been started in another folder
-    control, is_elsewhere = control_of(state), is_connect(events.sparkSession)
+    spark, control = events.sparkSession, control_of(state)
+    is_elsewhere = is_connect(spark)
     if is_elsewhere and control is not None:
-        check_shared(events.sparkSession, control)
-    if matcher.shards is None and control is not None:
-        matcher = replace(matcher, shards=known_shards(place_of(state)))
-    flow = _controlled(matcher, state).flow(events)
-    if control is not None:
-        control.mkdir(parents=True, exist_ok=True)
-        check_shards(flow.job.width, place_of(state))
-        note_shards(flow.job.width, place_of(state))
+        check_shared(spark, control)
+    flow = _flow(matcher, events, state)
     others = rule_sinks(flow, {"changes": changes, "calls": calls, "mirror": mirror})
     sinks = [(MATCHES, result_sink(to, flow, kafka)), *others]
     aside = None if late is None else folder_of(late)
@@ -134,20 +133,49 @@ def start(
         stream = stream.trigger(availableNow=True)
     elif every is not None:
         stream = stream.trigger(processingTime=every)
-    if is_elsewhere:
-        with clear_errors():  # the server unpickles what it is to call
-            running = stream.start()
-        if on_progress is not None or writer.server is not None:
-            Watch(running, None if writer.server is None else control, on_progress).start()
-        return running
-    if on_progress is None:
-        writer.query = stream.start()
-        return writer.query
-    sink = OwnProgress(on_progress, writer.driver)
-    events.sparkSession.streams.addListener(Listener(sink))
-    writer.query = running = stream.start()
-    sink.query.set_result(running.name or running.id)
+    sink = None if on_progress is None or is_elsewhere else OwnProgress(on_progress, driver)
+    if sink is not None:
+        spark.streams.addListener(Listener(sink))
+    with tasks_of(spark, flow.job.shards), clear_errors():  # a server unpickles what it is to call
+        running = stream.start()
+    if is_elsewhere and (on_progress is not None or writer.server is not None):
+        Watch(running, None if writer.server is None else control, on_progress).start()
+    elif not is_elsewhere:
+        writer.query = running
+    if sink is not None:
+        sink.query.set_result(running.name or running.id)
     return running
+
+
+def _flow(matcher: SparkMatcher, events: DataFrame, state: str) -> Flow:
+    """The program on the events, with as many shards as its checkpoint has, and what it keeps there."""
+    control = control_of(state)
+    if control is None:
+        return _controlled(matcher, state).flow(events)
+    if matcher.shards is None:
+        matcher = replace(matcher, shards=known_shards(place_of(state)))
+    flow = _controlled(matcher, state).flow(events)
+    control.mkdir(parents=True, exist_ok=True)
+    check_shards(flow.job.width, place_of(state))
+    note_shards(flow.job.width, place_of(state))
+    return flow
+
+
+@contextmanager
+def tasks_of(spark: SparkSession, shards: int) -> Iterator[None]:
+    """Let a stream that starts here have no more tasks than shards: Spark's default, 200, leaves most without any.
+
+    A stream keeps the settings that its session has when it starts, and a checkpoint keeps them, too.
+    """
+    before = spark.conf.get(PARTITIONS)
+    if before is None or not before.isdecimal() or int(before) <= shards:
+        yield
+        return
+    spark.conf.set(PARTITIONS, shards)
+    try:
+        yield
+    finally:
+        spark.conf.set(PARTITIONS, before)
 
 
 @dataclass
