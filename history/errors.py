@@ -5,7 +5,10 @@
 
 from __future__ import annotations
 
+import re
+
 EXIT_DATA = 4
+_SETTINGS = re.compile(r"(\w://[^\s'\"?]+)\?[^\s'\"]*")
 
 
 class HistoryError(Exception):
@@ -58,9 +61,12 @@ class PlaceError(HistoryError):
 def _shown(text: str) -> str:
     r"""A text whose characters that a terminal would obey are shown as in a string: files may hold any.
 
+    Settings of an address are not shown: they may be signed.
+
     Examples
     --------
-    >>> print(_shown("format \x1b]0;x\x07 \u202e é"))
-    format \x1b]0;x\x07 \u202e é
+    >>> print(_shown("format \x1b]0;x\x07 \u202e é, 's3://bucket/past?signature=x'"))
+    format \x1b]0;x\x07 \u202e é, 's3://bucket/past?...'
     """
+    text = _SETTINGS.sub(r"\1?...", text)
     return "".join(one if one.isprintable() or one in "\n\t" else one.encode("unicode_escape").decode() for one in text)

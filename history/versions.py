@@ -38,8 +38,8 @@ LEFT_OVER = 3600.0
 """Seconds after which what a killed writer has left behind is taken for that."""
 CLAIMED = 60.0
 """Seconds for which a claim holds: its writer may have been killed."""
-TRIES = 8
-"""How often a writer that has stepped back begins again."""
+TRIES, WAIT = 8, 0.25
+"""How often a writer that has stepped back begins again; it waits at most these seconds, then twice as long, and so on."""
 _TAKEN = (errno.ENOTEMPTY, errno.EEXIST, errno.EACCES)
 """Why a version cannot get its name: another process has just written it."""
 
@@ -182,11 +182,11 @@ def _put_version(home: StorePath, version: int, write: Callable[[Path], None]) -
             *others, head = ((file.name, file.read_bytes()) for file in files)
         for name, content in others:  # however long it takes: they are in nobody's way
             (draft / name).write_bytes(content)
-        for _ in range(TRIES):
+        for number in range(TRIES):
             is_made = _claimed(home, version, draft, [name for name, _ in others], head)
             if is_made is not None:
                 return is_made
-            time.sleep(random.uniform(0.05, 1.0))  # noqa: S311  (two who step back must not begin again together)
+            time.sleep(random.uniform(0.05, WAIT * 2**number))  # noqa: S311  (not both at the same time again)
     finally:
         draft.remove_tree()
     raise PlaceError(

@@ -370,7 +370,7 @@ def test_names_that_lie_are_told(tmp_path, content, holds):
     ("address", "says"),
     [
         ("https://example.com/a.csv", "curl -L -o FILE 'https://example.com/a.csv'"),
-        ("s3://bucket/a.parquet", "pyarrow.dataset.dataset('s3://bucket/a.parquet')"),
+        ("dbfs://bucket/a.parquet", "copy it here first, or to a store that is read: s3://"),
         ("file:///data/a.csv", "/data/a.csv"),
     ],
 )

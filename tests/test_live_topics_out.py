@@ -128,7 +128,7 @@ def test_a_wrong_target_is_told_before_anything_is_read(broker, topic, events, m
         ("-o kafka://b:9/t?from=end", "ACEP-U136"),
         ("-o kafka://b:9", "ACEP-U136"),
         ("--late kafka://b:9/t --on-late skip", "ACEP-U170"),
-        ("-o s3a://bucket/found", "ACEP-U170"),
+        ("-o dbfs://bucket/found", "ACEP-U170"),
     ],
 )
 def test_what_does_not_go_to_a_topic(events, words, code):

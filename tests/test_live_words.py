@@ -295,7 +295,7 @@ def test_no_hint_says_what_cannot_be_done_with_a_topic(cluster, topic, here):
     [
         ("kafka://localhost:9/out", "go results alone"),
         ("KAFKA://localhost:9/out", "go results alone"),
-        ("s3://bucket/found.jsonl", "copy it there"),
+        ("dbfs://bucket/found.jsonl", "copy it there"),
         ("file:///srv/found.jsonl", "/srv/found.jsonl"),
         ("https://host/found.csv", "copy it there"),
     ],

@@ -273,7 +273,8 @@ def _controlled(matcher: SparkMatcher, checkpoint: str) -> SparkMatcher:
             "a job with a budget, or whose queries come and go, keeps files of its own in its checkpoint, and "
             f"{checkpoint} is for Spark alone",
             code="ACEP-S083",
-            hint="name a folder of a file system that all machines have: --checkpoint /shared/checkpoint",
+            hint="name a folder of a file system that all machines have: --checkpoint /shared/checkpoint; or let "
+            "Python reach that store, too: AWS_ACCESS_KEY_ID, AWS_ENDPOINT_URL",
         )
     control.mkdir(parents=True, exist_ok=True)
     matcher = replace(matcher, program=matcher.program.controlled(control))
