@@ -239,8 +239,10 @@ def run_stream(
             kafka=kafka,
             on_progress=told,
         )
-        stopped = wait(query)
-        finish_watches()
+        try:
+            stopped = wait(query)
+        finally:
+            finish_watches()
         told.rest(query)
     if not asked.quiet:
         numbers = told.totals

@@ -6,7 +6,6 @@ import logging
 import os
 import socket
 import sys
-import warnings
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -28,9 +27,6 @@ PORT = 15002
 """Of a server, where an address has none."""
 ANSWERS = 10.0
 """Seconds in which a server must answer."""
-RETRIES, LONGEST_WAIT = 9, 5_000
-"""How often, and after how many milliseconds at most, a client tries again when the server does not answer: half a
-minute in all. Spark itself tries for ten."""
 SETTINGS = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "100000",
@@ -89,13 +85,12 @@ def connected(address: str, given: Mapping[str, str]) -> SparkSession:
     _check_packages()
     check_server(address)
     from pyspark.sql import SparkSession
-    from pyspark.sql.connect.client.retries import DefaultPolicy
+
+    from acep_approx.spark.setup.retrying import ShortPatience
 
     with clear_errors():
         spark = SparkSession.builder.remote(address).getOrCreate()
-        policy = DefaultPolicy(max_retries=RETRIES, max_backoff=LONGEST_WAIT)
-        spark.client.set_retry_policies([policy])
-        warnings.filterwarnings("ignore", r"\[RETRIES_EXCEEDED\]")  # the error that follows says it
+        spark.client.set_retry_policies([ShortPatience()])
         ours = SETTINGS if "RocksDB" in (spark.conf.get(STATE_STORE) or "") else {**SETTINGS, STATE_STORE: ROCKSDB}
         _set(spark, {**ours, **given})
         _bring_package(spark)

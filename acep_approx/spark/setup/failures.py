@@ -30,12 +30,14 @@ PASSING = (
     *("ConnectException", "Failed to connect", "Connection reset", "NoRouteToHostException", "SocketTimeoutException"),
     *("UnknownHostException", "Py4JNetworkError", "Answer from Java side is empty", "masters are unresponsive"),
     *("org.apache.kafka.common.errors.TimeoutException", "org.apache.kafka.common.errors.DisconnectException"),
+    *("StatusCode.UNAVAILABLE", "INVALID_HANDLE.SESSION"),  # a server of Spark Connect that is gone, or is another one
     *("stopped SparkContext", "ExecutorLostFailure", "Master removed our application"),
     *("Unable to execute HTTP request", "SafeModeException", "StandbyException"),  # of S3, and of HDFS that is starting
     *(os.strerror(getattr(errno, name)) for name in TEMPORARY if hasattr(errno, name)),
 )
 """Words of Spark, or of a system below it, for what may pass: no connection, lost executors, a full disk, a store that
 does not answer."""
+_UNANSWERED = re.compile(r'StatusCode\.UNAVAILABLE\s+details = "(?:.*last error: )?(.*)"')
 _BESIDE_SERVER = "foreach_batch_worker"
 """The process of a Spark Connect server that has no packages but those installed there."""
 _OF_SERVER = "JVM stacktrace:"
@@ -143,6 +145,8 @@ def _failed(error: Exception) -> AcepError:
     of_java = _OF_JAVA.search(str(error))  # below what Python says of a sink that failed
     words = str(error).partition(_OF_SERVER)[0]
     lines = [of_java[1]] if of_java else [line.strip() for line in words.splitlines()]
+    if unanswered := _UNANSWERED.search(words):
+        lines = [f"the Spark Connect server does not answer any more: {unanswered[1]}"]
     said = [line.removeprefix(": ") for line in lines if line and not line.startswith(_NOISE)][:_MOST_LINES]
     passes = any(words in f"{type(error).__name__}: {error}" for words in PASSING)
     hint = "this may pass: start the same again, or see whether the cluster and its stores answer" if passes else None

@@ -200,7 +200,7 @@ class Watch(threading.Thread):
                 sleep(EVERY)
                 is_over = not self.watched.isActive
                 self._hand_on()
-        except PySparkException:  # whoever waits for the query meets it, too
+        except (PySparkException, RuntimeError):  # whoever waits for the query meets it, too; or the process ends
             self._say(Told.read(self.control))
 
     def _hand_on(self) -> None:
