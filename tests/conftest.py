@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).parent.parent
 NUMBERS = count()
+FILES = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+"""Writes checkpoints of streams without a process (``readlink``) for each file and link, as the usual one does here."""
 PORTION = 10
 """Tests that a process is given at a time."""
 
@@ -147,7 +149,8 @@ def spark() -> Iterator[SparkSession]:
     process runs them all: a session takes 20 seconds to start."""
     from acep_approx.spark.setup.session import session
 
-    running = session("local[2]", **{"spark.driver.memory": "1g"})
+    chosen = {"spark.driver.memory": "1g", "spark.sql.streaming.checkpointFileManagerClass": FILES}
+    running = session("local[2]", **chosen)
     yield running
     running.stop()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from random import Random
 
 from acep_approx.query.parser import parse
+from tests.cases import FULL
 from tests.rich_worlds import Dice, RichWorld, rich_world, stream
 
 MERGEABLE = (
@@ -17,6 +18,11 @@ MERGEABLE = (
     "PATTERN SEQ(ANY+ a[], B b) WHERE count(a[]) > 2 WITHIN 2",
 )
 """Queries that merge runs, drop dominated ones or let runs expire, which few random queries do on short streams."""
+
+
+def numbers(many: int) -> list[int]:
+    """The numbers below ``many``, but of the odd ones, whose worlds share a few queries, a quarter."""
+    return [number for number in range(many) if FULL or number % 2 == 0 or number % 8 == 1]
 
 
 def numbered_world(number: int) -> RichWorld:

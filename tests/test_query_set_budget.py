@@ -406,7 +406,7 @@ def test_a_light_query_with_more_match_points_per_run_step_comes_first() -> None
     desk = QuerySet(output="points")
     desk.add(HEAVY, id="heavy")
     desk.add(LIGHT, id="light")
-    known, now = desk.train(uneven(1, 12_000)), uneven(2, 12_000)
+    known, now = desk.train(uneven(1, 6_000)), uneven(2, 6_000)
     exact, within = points(desk.match(now)), points(desk.match_within(now, "10%", history=known))
     assert len(within["light"]) > 0.75 * len(exact["light"])
 
@@ -421,5 +421,5 @@ def test_a_template_without_a_key_learns_beside_a_query_with_one() -> None:
     desk = QuerySet(output="points", key="name")
     desk.add(LIGHT.replace("[k]", "[key]"), id="light")
     desk.add_many(TEMPLATES[0], [{"p": p} for p in range(4)], id="without")
-    past = [{**row, "name": row["k"]} for row in uneven(1, 4000)]
+    past = [{**row, "name": row["k"]} for row in uneven(1, 1500)]
     assert len(desk.train(past)) == 2

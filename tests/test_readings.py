@@ -455,6 +455,7 @@ def test_a_reading_that_does_not_bear_other_counts_gives_way(monkeypatch):
 def test_the_reading_that_finds_most_is_used_and_kept(monkeypatch, tmp_path):
     best = Reading(WITH_PAIRS, "paths", 0.7, 1.0, Prices((PricePoint(0.0, 100, 10), PricePoint(1.0, 10, 5))))
     monkeypatch.setattr(training, "choose", lambda *_, **__: (best,))
+    monkeypatch.setattr(training, "FEW_POINTS", 0)  # else none but the first reading is counted
     query, past = compile_query(SUM, engine="runs"), sums(4000, 2)
     known = HistoryGraph(query).fit(past)
     scheme = known.graph_.scheme

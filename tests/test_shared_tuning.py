@@ -50,11 +50,11 @@ def ends(table: pa.Table) -> set[tuple[Any, ...]]:
 @pytest.mark.parametrize("output", ["points", "matches"])
 def test_promises_are_what_the_runs_of_users_find(output: str) -> None:
     """By brute force: learned from the first part, run over the last one, held against the exact answer."""
-    events, desk = stream(1, 1_200), desk_of(output)
+    events, desk = stream(1, 800), desk_of(output)
     tuning = desk.tune(events, budgets=["10%", "50%", "100%"])
     (promises,) = (trial.promises for trial in tuning.trials)
     assert promises is not None
-    cut = next(at for at in range(len(events)) if events[at]["ts"] == events[720]["ts"])
+    cut = next(at for at in range(len(events)) if events[at]["ts"] == events[480]["ts"])
     assert (promises.trained, promises.measured) == (cut, len(events) - cut) == (tuning.trained, tuning.measured)
     known, last = desk.train(events[:cut]), events[cut:]
     exact = desk.match(last)
@@ -77,7 +77,7 @@ def test_promises_are_what_the_runs_of_users_find(output: str) -> None:
 
 
 def test_train_and_tune_promise_the_same(tmp_path: Path) -> None:
-    events, desk, rules = stream(2, 800), desk_of(), compile_rules(RULES)
+    events, desk, rules = stream(2, 500), desk_of(), compile_rules(RULES)
     known = desk.train(events)
     assert known.promises_ == desk.tune(events).trials[0].promises
     assert Histories.load(known.save(tmp_path / "set")).promises_ == known.promises_
@@ -107,7 +107,7 @@ def test_rules_are_measured_from_the_tables_as_they_were() -> None:
 
 
 def test_other_errors_and_windows() -> None:
-    events, desk = stream(4, 1_200), desk_of()
+    events, desk = stream(4, 700), desk_of()
     tuning = desk.tune(events, errors=[0, 1], within=["20", "40"], query="one", budgets=["20%"])
     assert [(trial.errors, trial.within) for trial in tuning.trials] == [(0, "20"), (1, "20"), (0, "40"), (1, "40")]
     points = [dict(zip(trial.promises.names, trial.promises.points, strict=True)) for trial in tuning.trials]  # type: ignore[union-attr]
@@ -182,7 +182,7 @@ def test_on_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     (tmp_path / "queries" / "two.acep").write_text(TWO)
     (tmp_path / "queries" / "wrong.acep").write_text("PATTERN SEQ(A a, B b) WHERE b.nix > 3 WITHIN 5")
     (tmp_path / "rules.acep").write_text(RULES)
-    pq.write_table(pa.Table.from_pylist(stream(1, 900)), "past.parquet")
+    pq.write_table(pa.Table.from_pylist(stream(1, 500)), "past.parquet")
     tuned = acep("tune", "--queries", "queries", "past.parquet", "--output", "points", "--plot", "curves.html")
     assert "all queries" in tuned.stdout
     assert "recommended: " in tuned.stdout

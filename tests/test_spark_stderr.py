@@ -25,13 +25,13 @@ spark = session("local[2]")
 spark.dataSource.register(Replay)
 options = {"path": folder + "/events.parquet", "time": "ts", "speed": "max", "most": "2000"}
 stream = spark.readStream.format("acep_replay").options(**options).load()
-query = compile_query("PATTERN SEQ(A a, B b) WHERE [k] WITHIN 10").spark(time="ts", watermark="1 millisecond", shards=2)
+query = compile_query("PATTERN SEQ(A a, B b) WHERE [k] WITHIN 10").spark(time="ts", watermark="1 millisecond", shards=1)
 running = start(query, stream, to=folder + "/found", checkpoint=folder + "/checkpoint")
 while len(running.recentProgress) < 2:
     time.sleep(0.1)
 running.stop()
 print(running.exception(), flush=True)
-other = compile_query("PATTERN SEQ(B a, A b) WHERE [k] WITHIN 10").spark(time="ts", watermark="1 millisecond", shards=2)
+other = compile_query("PATTERN SEQ(B a, A b) WHERE [k] WITHIN 10").spark(time="ts", watermark="1 millisecond", shards=1)
 failing = start(other, stream, to=folder + "/found", checkpoint=folder + "/checkpoint")
 try:
     failing.awaitTermination(100)
@@ -39,7 +39,7 @@ except StreamingQueryException as error:
     print(explained(error).code, flush=True)
 print("said by Python", file=sys.stderr)
 spark.sparkContext._jvm.java.lang.System.err.println("said by the JVM")
-time.sleep(1)
+time.sleep(0.5)
 """
 OF_JAVA = ("WARNING: Using incubator modules", "acep: compiling kernels")
 

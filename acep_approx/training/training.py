@@ -55,6 +55,8 @@ NEXT_BEST = 3
 FEW_POINTS = 30
 """Match points below which a past is warned of, and below which neither of its parts tells which reading is better: too
 few to learn a reading that tells much apart, or to judge it."""
+WAITING = 2
+"""Traces that are kept until there are so many match points: each may be large."""
 MARGIN = 0.005
 """Recall by which a reading must be better, and no less than one match point."""
 CHANCE = 1.0
@@ -391,14 +393,11 @@ def try_readings(plan: Plan, past: Past, gap: int, most_bundles: int, on_progres
     first, cut = past.cut()
     held_out = list(past.batches(cut))
     tracer = Tracer(plan, past.schema, past.roles)
-    graphs: dict[str, Graph] = {}
-    points, last = 0, -1
+    counting = _Counting(tracer, gap, most_bundles)
     on_progress("learning", 0.0)
     for trace in _traces(tracer, past.batches(first, cut or len(past))):
-        points, last = _more_points(trace, points, last)
-        graphs = graphs or _blanks(tracer, trace, gap, most_bundles)
-        for graph in graphs.values():
-            graph.observe(trace)
+        counting.observe(trace)
+    graphs, points = counting.graphs, counting.points
     if not graphs:
         raise UsageError(
             "there is nothing to learn from: no event of the past begins a match",
@@ -416,14 +415,51 @@ def try_readings(plan: Plan, past: Past, gap: int, most_bundles: int, on_progres
     return Tried(found, blank, held_out, graphs[name], (cut or len(past)) - first)
 
 
-def _blanks(tracer: Tracer, trace: Trace, gap: int, most_bundles: int) -> dict[str, Graph]:
-    """Histories of nothing, one for each of the readings whose vertices are not those of one before."""
-    found: dict[str, Graph] = {}
-    for name in READINGS:
-        scheme = _scheme(name, tracer, trace)
-        if all(scheme != graph.scheme for graph in found.values()):
-            found[name] = Graph(scheme, gap, most_bundles)
-    return found
+class _Counting:
+    """Counts what traces hold, with the vertices of each reading whose vertices are not those of one before.
+
+    Up to ``FEW_POINTS`` match points none but the first reading is tried, and a short past may have no more. So the
+    first traces wait for the others until there are that many, or too many traces to be kept.
+
+    Attributes
+    ----------
+    graphs : dict of str to Graph
+        By reading; empty before the first trace.
+    points : int
+        Match points so far.
+    """
+
+    def __init__(self, tracer: Tracer, gap: int, most_bundles: int) -> None:
+        self._tracer, self._gap, self._most_bundles = tracer, gap, most_bundles
+        self.graphs: dict[str, Graph] = {}
+        self.points, self._last = 0, -1
+        self._waiting: list[Trace] = []
+        self._others_wait = True
+
+    def observe(self, trace: Trace) -> None:
+        """Count one more trace."""
+        self.points, self._last = _more_points(trace, self.points, self._last)
+        if not self.graphs:
+            self._add(READINGS[0], trace)
+        for graph in self.graphs.values():
+            graph.observe(trace)
+        if self._others_wait:
+            self._waiting.append(trace)
+            if self.points >= FEW_POINTS or len(self._waiting) > WAITING:
+                self._begin_others()
+
+    def _add(self, name: str, trace: Trace) -> None:
+        scheme = _scheme(name, self._tracer, trace)
+        if all(scheme != graph.scheme for graph in self.graphs.values()):
+            self.graphs[name] = Graph(scheme, self._gap, self._most_bundles)
+
+    def _begin_others(self) -> None:
+        for name in READINGS[1:]:
+            self._add(name, self._waiting[0])
+        for graph in list(self.graphs.values())[1:]:
+            for trace in self._waiting:
+                graph.observe(trace)
+        self._others_wait, self._waiting = False, []
 
 
 def _scheme(name: str, tracer: Tracer, trace: Trace) -> Scheme:

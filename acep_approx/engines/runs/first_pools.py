@@ -99,19 +99,22 @@ class FirstPools:
         order = wanted[np.argsort(events.slot[wanted], kind="stable")]  # each change of key takes time
         looks = np.flatnonzero(is_looked_at[order])
         found = np.zeros((len(looks), len(self._tables.pools)), np.int64)
+        sorted_ = {field.name: getattr(events, field.name)[..., order] for field in fields(RunEvents)}
         for number, (first, last) in enumerate(zip([0, *looks.tolist()], looks.tolist(), strict=False)):
-            self._run(events, order[first : last + 1], passes=True)
+            self._run(sorted_, first, last + 1, passes=True)
             rows = self.engine.arena.rows[list(self.places)]
             found[number, list(self.places)] = rows[:, kp.CHILDREN] - rows[:, kp.HEAD]
-        self._run(events, order[looks[-1] if len(looks) else 0 :])
+        self._run(sorted_, int(looks[-1]) if len(looks) else 0, len(order))
         return Look(order[looks], found)
 
-    def _run(self, events: RunEvents, at: Ints, *, passes: bool = False) -> None:
+    def _run(self, events: dict[str, Ints], first: int, end: int, *, passes: bool = False) -> None:
         """Begin the runs of some events; if the last one ``passes``, what it meets is seen, and it comes once more."""
-        if not len(at):
+        if first == end:
             return
-        own = {field.name: getattr(events, field.name)[..., at] for field in fields(RunEvents)}
-        own["cls"][-1] += passes * len(self._classes)
+        own = {name: column[..., first:end] for name, column in events.items()}
+        if passes:
+            own["cls"] = own["cls"].copy()
+            own["cls"][-1] += len(self._classes)
         self.engine.begin()
         self.engine.advance(RunEvents(**own), NO_FLOORS)
 
