@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from acep_approx.jit import cache, compiling, private
-from acep_approx.spark.setup.session import write_package
+from acep_approx.spark.setup.package import write_package
 from tests.cases import FULL, cases
 from tests.corpus_cases import NAMED
 from tests.marking_pickle import marking_pickle

@@ -14,7 +14,7 @@ import pytest
 from typer.testing import CliRunner
 
 from acep_approx.cli.main import app
-from acep_approx.spark.setup.session import write_package
+from acep_approx.spark.setup.package import write_package
 from tests.patience import PATIENCE
 
 ROOT = Path(__file__).parent.parent

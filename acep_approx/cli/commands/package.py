@@ -32,7 +32,7 @@ def package(
             code="ACEP-S036",
             hint="name a FILE.zip: Spark takes no other for Python",
         )
-    from acep_approx.spark.setup.session import NEEDED, write_package
+    from acep_approx.spark.setup.package import NEEDED, write_package
 
     number = write_package(output)
     say(f"{output}: {amount(number, 'file')}; executors must have {', '.join(NEEDED)}")

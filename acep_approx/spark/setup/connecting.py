@@ -17,6 +17,7 @@ import pyarrow as pa
 from acep_approx.errors import AcepError, UsageError
 from acep_approx.spark.setup.failures import clear_errors, explained
 from acep_approx.spark.setup.kinds import ROCKSDB, STATE_STORE
+from acep_approx.spark.setup.package import write_package
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -130,15 +131,13 @@ def check_server(address: str) -> None:
 
 
 def _check_packages() -> None:
-    from pyspark import __version__ as version
-
     try:
         import pyspark.sql.connect.session  # noqa: F401
     except ImportError as error:
         raise AcepError(
             "a client of Spark Connect needs packages that are not installed",
             code="ACEP-S040",
-            hint=f"pip install 'pyspark[connect]=={version}'",
+            hint="pip install 'acep-approx[connect]'",
         ) from error
 
 
@@ -166,8 +165,6 @@ def _bring_package(spark: SparkSession) -> None:
         ours = explained(error)
         if ours is None or ours.code != "ACEP-S034" or "acep_approx" not in ours.message:
             raise  # another package, which cannot be sent
-        from acep_approx.spark.setup.session import write_package
-
         with TemporaryDirectory() as folder:
             file = Path(folder, "acep.zip")
             write_package(file)

@@ -13,7 +13,6 @@ import socket
 import subprocess
 import sys
 import sysconfig
-import zipfile
 from collections.abc import Iterable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
@@ -22,18 +21,16 @@ from threading import Thread
 from typing import TYPE_CHECKING
 
 from acep_approx.errors import AcepError
-from acep_approx.events.writing.outfile import whole_file
 from acep_approx.spark.setup.connecting import SETTINGS as ANYWHERE
 from acep_approx.spark.setup.connecting import address_of_server, connected, running_session
 from acep_approx.spark.setup.failures import clear_errors
 from acep_approx.spark.setup.kinds import ROCKSDB, STATE_STORE
+from acep_approx.spark.setup.package import ROOT
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-_ROOT = Path(__file__).resolve().parents[3]
-"""Where this package lies."""
 _CHATTER = re.compile(rb"(Starting )?Streaming TransformWithStateInPandas Python worker")
 
 
@@ -312,40 +309,7 @@ def _here(master: str) -> dict[str, str]:
         "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={log} {STACK}",
         "spark.python.daemon.module": "acep_approx.spark.daemon",
     }
-    if str(_ROOT) not in (sysconfig.get_path("purelib"), sysconfig.get_path("platlib")):
-        path = os.pathsep.join(filter(None, [str(_ROOT), os.environ.get("PYTHONPATH")]))
+    if str(ROOT) not in (sysconfig.get_path("purelib"), sysconfig.get_path("platlib")):
+        path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
         settings["spark.executorEnv.PYTHONPATH"] = path  # workers find us where this process has
     return settings
-
-
-PACKAGES = ("acep_approx", "history", "rl")
-NEEDED = ("numpy", "numba", "pyarrow", "pandas", "lark", "protobuf")
-"""What executors must have all the same: it holds compiled code, or is too large to be sent."""
-_EPOCH = (1980, 1, 1, 0, 0, 0)
-
-
-def write_package(file: Path) -> int:
-    """Write this package as a zip that Spark can send to its executors.
-
-    Parameters
-    ----------
-    file : Path
-        Ends in ``.zip``: Spark puts nothing else on the path of Python.
-
-    Returns
-    -------
-    int
-        How many files it holds. The same sources give the same bytes.
-    """
-    sources = sorted(
-        path
-        for package in PACKAGES
-        for path in (_ROOT / package).rglob("*")
-        if path.is_file() and "__pycache__" not in path.parts
-    )
-    with whole_file(file) as sink, zipfile.ZipFile(sink, "w", zipfile.ZIP_DEFLATED) as archive:
-        for path in sources:
-            entry = zipfile.ZipInfo(path.relative_to(_ROOT).as_posix(), _EPOCH)
-            entry.external_attr = 0o644 << 16
-            archive.writestr(entry, path.read_bytes(), zipfile.ZIP_DEFLATED)
-    return len(sources)
