@@ -1,4 +1,4 @@
-"""This package as a zip, for executors of Spark that have it not."""
+"""The zip of this package, for executors of Spark that have it not."""
 
 from __future__ import annotations
 
