@@ -40,6 +40,7 @@ RULE count ON PATTERN C c WITHIN 1 DO UPDATE seen SET number = old.number + 1 AT
 RULE busy ON PATTERN SEQ(B b, C c) WHERE [key] AND store.seen[c.key].number > 5 WITHIN 9
 """
 EVENTS, END = 900, 10**6
+TRIES = 5
 STREAMED = {"id": "n", "watermark": 5, "shards": 2}
 
 
@@ -104,11 +105,22 @@ class Answers:
         """What a stream has written, and the numbers of its micro-batches."""
         places = {"to": self.home / name, "checkpoint": self.home / f"{name}.checkpoint"}
         self.told.clear()
-        query = start(matcher, self._stream(files), **places, **more, until_done=True, on_progress=self.told.append)
+        query = self._started(matcher, files, **places, **more)
         ended(query)
         finish_watches()
         self.numbers = [Progress.of(report) for report in query.recentProgress]
         return self.spark.read.parquet(str(self.home / name)).drop("batch")
+
+    def _started(self, *asked: Any, **more: Any) -> Any:
+        """The stream; on a busy machine Spark gives its processes of Python up which do not answer in ten seconds."""
+        matcher, files = asked
+        for tries in range(TRIES):
+            try:
+                return start(matcher, self._stream(files), **more, until_done=True, on_progress=self.told.append)
+            except AcepError as error:
+                if not error.passes or tries == TRIES - 1:
+                    raise
+        return None
 
     def queries(self) -> dict[str, Any]:
         """One query: a batch, and a stream with early results."""

@@ -20,7 +20,7 @@ from tests.patience import PATIENCE
 
 pytestmark = [
     pytest.mark.xdist_group("spark"),  # the classic session is that of other tests, too
-    pytest.mark.skipif(find_spec("grpc") is None, reason="grpcio is not installed: pip install 'pyspark[connect]'"),
+    pytest.mark.skipif(find_spec("grpc") is None, reason="grpcio is not installed: pip install 'acep-approx[connect]'"),
 ]
 
 

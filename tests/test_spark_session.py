@@ -211,6 +211,37 @@ def test_workers_without_a_package(package):
     found = explained(RuntimeError(TRACE.format(f"ModuleNotFoundError: No module named '{package}.events'")))
     assert found.code == "ACEP-S034"
     assert repr(package) in found.message
+    assert "workers" in found.message
+
+
+def test_a_server_without_a_package():
+    trace = TRACE.format("ModuleNotFoundError: No module named 'acep_approx'")
+    found = explained(RuntimeError(f"{trace} File pyspark/sql/connect/streaming/worker/foreach_batch_worker.py"))
+    assert (found.code, "server" in found.message, "on the server" in found.hint) == ("ACEP-S034", True, True)
+
+
+@pytest.mark.parametrize(
+    ("said", "first"),
+    [
+        (
+            ("<_MultiThreadedRendezvous of RPC that terminated with:\n\tstatus = StatusCode.UNAVAILABLE\n\tdetails = "
+            '"failed to connect to all addresses; last error: UNKNOWN: ipv4:127.0.0.1:1: Connection refused"\n>'),
+            "the Spark Connect server does not answer any more: UNKNOWN: ipv4:127.0.0.1:1: Connection refused",
+        ),
+        (
+            ("[INVALID_HANDLE.SESSION_CHANGED] The existing Spark server driver instance has restarted.\n\n"
+            "JVM stacktrace:\norg.apache.spark.SparkSQLException\n\tat org.apache.spark.X"),
+            "[INVALID_HANDLE.SESSION_CHANGED] The existing Spark server driver instance has restarted.",
+        ),
+    ],
+)
+def test_a_server_that_is_gone(said, first):
+    from pyspark.errors import PySparkException
+
+    with pytest.raises(AcepError) as caught, clear_errors():
+        raise PySparkException(said)
+    assert caught.value.message == f"Spark failed: {first}"
+    assert (caught.value.code, caught.value.is_temporary) == ("ACEP-S035", True)
 
 
 def test_errors_of_spark_are_short():

@@ -26,7 +26,8 @@ class SparkOptions:
         str | None,
         typer.Option(
             metavar="URL",
-            help="The cluster, e.g. 'local[4]', spark://host:7077; by default as spark-submit says, else this machine.",
+            help="The cluster, e.g. 'local[4]', spark://host:7077, sc://host:15002 (Spark Connect); by default as "
+            "spark-submit says, else this machine.",
         ),
     ] = None
 

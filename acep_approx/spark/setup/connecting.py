@@ -131,15 +131,13 @@ def check_server(address: str) -> None:
 
 
 def _check_packages() -> None:
-    from pyspark import __version__ as version
-
     try:
         import pyspark.sql.connect.session  # noqa: F401
     except ImportError as error:
         raise AcepError(
             "a client of Spark Connect needs packages that are not installed",
             code="ACEP-S040",
-            hint=f"pip install 'pyspark[connect]=={version}'",
+            hint="pip install 'acep-approx[connect]'",
         ) from error
 
 

@@ -1,4 +1,4 @@
-"""The zip of all our code, for executors that have it not."""
+"""The zip of this package, for executors of Spark that have it not."""
 
 from __future__ import annotations
 
