@@ -111,9 +111,8 @@ class Numbered(Generic[Owner]):
         return given
 
     def __iter__(self) -> Iterator[tuple[int, str, Owner]]:
-        for number, id_, owner in zip(self._numbers, self._ids, self._owners, strict=True):
-            if id_ is not None:
-                yield number, id_, owner
+        every: Iterator[Any] = zip(self._numbers, self._ids, self._owners, strict=True)
+        return (one for one in every if one[1] is not None) if self._gone else every
 
 
 SHOWN = 5

@@ -58,7 +58,7 @@ def scope_of(running: Running, options: Head) -> Scope:
         "wanted": running.wanted,
         "key_idle": running.key_idle,
         "next": [graph.next_number, graph.ids_given],
-        "queries": [[number, id_, entry.number] for number, id_, entry in graph.numbered],
+        "queries": [(number, id_, entry.number) for number, id_, entry in graph.numbered],
         "leaving": [*running.leaving.items()],
         "left": [*running.left.items()],
         "changes": [

@@ -18,9 +18,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from acep_approx import QuerySet
+from acep_approx.api.on_spark.queries import SetWork
 from acep_approx.spark import start
 from acep_approx.spark.worker.job import Job
 from acep_approx.spark.worker.shard import Shard
+from acep_approx.subscriptions.state import pack
 from experiments.on_spark.plans import CORES, Place, replay
 from experiments.on_spark.throughput import APART, DELAY, SCHEMA
 from experiments.report import Column, Report
@@ -151,15 +153,19 @@ def _kept(queries: int, seed: int) -> Iterator[Line]:
 
 
 def _states(queries: int, keys: int, seed: int) -> dict[str, float]:
-    """Bytes of all states: of one shard that keeps all by itself, as a run here does, and of ``SHARDS``."""
+    """Bytes of the state of a run here, and of all states of ``SHARDS`` shards."""
     events = stream(4 * keys, keys, seed)
     matcher, found = many(queries), dict[str, float]()
     for name, shards in (("here", 1), ("spark", SHARDS)):
         job = matcher.job(SCHEMA, is_stream=True, shards=shards, cores=CORES)
-        found[name] = sum(len(shard.to_bytes()) for shard, _ in _run(job, events))
-        if name == "here":  # what all shards have from the job stands in the state of a run here
-            found[name] += len(pickle.dumps(job))
+        found[name] = sum(len(_whole(shard) if name == "here" else shard.to_bytes()) for shard, _ in _run(job, events))
     return found
+
+
+def _whole(shard: Shard) -> bytes:
+    """The state of a set that keeps its queries itself."""
+    assert isinstance(shard.work, SetWork)
+    return pack(shard.work.running, {})
 
 
 def _run(job: Job, events: pa.Table) -> Iterator[tuple[Shard, float]]:
