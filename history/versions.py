@@ -39,7 +39,7 @@ LEFT_OVER = 3600.0
 CLAIMED = 60.0
 """Seconds for which a claim holds: its writer may have been killed."""
 TRIES, WAIT = 8, 0.25
-"""How often a writer that has stepped back begins again; it waits at most these seconds, then twice as long, and so on."""
+"""How often a writer that has stepped back begins again; seconds that it waits at most, first, then twice as long."""
 _TAKEN = (errno.ENOTEMPTY, errno.EEXIST, errno.EACCES)
 """Why a version cannot get its name: another process has just written it."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 import random
 from concurrent.futures import ThreadPoolExecutor
@@ -26,7 +27,7 @@ from history.versions import versions as versions_in
 from tests.command_line import acep
 from tests.counted_histories import learned
 from tests.naive_history import random_trace
-from tests.object_store import new_bucket, refusing, served
+from tests.object_store import KEYS, new_bucket, refusing, served
 
 pytestmark = pytest.mark.usefixtures("one_reading")
 QUERY = "PATTERN SEQ(A a, B b, C c) WHERE a.v < b.v AND b.v < c.v WITHIN 30"
@@ -155,6 +156,24 @@ def test_names():
     assert str(place_of("s3://bucket").parent) == "s3://bucket"
     assert str(place_of("hdfs:///in//x")) == "hdfs:///in/x"
     assert place_of("in//x") == Path("in/x")
+
+
+@pytest.mark.xdist_group("spark")
+def test_workers_of_spark_read_text_and_a_history(spark, here, bucket, monkeypatch):
+    """Python reads both, so Spark needs no package; ``s3a://`` is the same place."""
+    from acep_approx.spark.sources.files import read_files
+
+    put(bucket, "in/1.csv", "in/more/2.csv")
+    query, keys = compile_query(QUERY), {name: os.environ[name] for name in (*KEYS, "AWS_ENDPOINT_URL")}
+    known = query.train("in")
+    monkeypatch.setattr(spark.sparkContext, "environment", spark.sparkContext.environment | keys)
+    events = read_files(spark, [f"{bucket.replace('s3', 's3a', 1)}/in"], "csv")
+    found = {}
+    for home in ("past", f"{bucket}/past"):
+        known.save(home)
+        matcher = query.spark(budget="20%", history=home, shards=2, id="ts")
+        found[home] = sorted(map(str, events.transform(matcher).collect()))
+    assert found["past"] == found[f"{bucket}/past"] != []
 
 
 # --- whole, and by one writer -----------------------------------------------------------------------------------------
