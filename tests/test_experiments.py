@@ -165,10 +165,10 @@ def test_bench_compile_prints_the_slowest_and_the_largest(tmp_path: Path) -> Non
 def test_bench_first_use_prints_its_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """That its commands go well, on few events; what they take is for the real run."""
     whole = first_use.stream
-    monkeypatch.setattr(first_use, "stream", lambda events: whole(min(events, 3000)))
+    monkeypatch.setattr(first_use, "stream", lambda events: whole(min(events, 1200)))
     monkeypatch.setattr(first_use, "run", in_this_process)
     monkeypatch.chdir(tmp_path)
-    bench = first_use.Bench(tmp_path, 1, 3000)
+    bench = first_use.Bench(tmp_path, 1, 1200)
     rows = [row for case in ("readme", "conditions", "train", "long", "small") for row in CASES[case](bench)]
     assert len(rows) == 10
     assert all(float(measured) >= 0 for _, measured, _ in rows)

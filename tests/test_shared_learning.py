@@ -53,7 +53,7 @@ def ends(found: Any) -> dict[str, set[int]]:
 
 @pytest.mark.parametrize("budget", ["1 steps/event", "9 steps/event", "40 runs"])
 def test_a_set_of_one_query_learns_as_the_query_does(budget: str) -> None:
-    events, past = stream(3, 6_000), stream(4, 2_000)
+    events, past = stream(3, 4_000), stream(4, 2_000)
     alone, desk = compile_query(TWO), QuerySet(output="points")
     desk.add(TWO, id="one")
     known = alone.train(past)
@@ -110,7 +110,7 @@ def test_a_state_goes_on_with_what_was_learned(seed: int) -> None:
 
 
 def test_what_was_learned_is_saved_and_used(tmp_path: Path) -> None:
-    events = stream(7, 8_000)
+    events = stream(7, 5_000)
     desk = filled(1, output="points")
     found = desk.match_within(events, "6 steps/event", learn=True)
     known = found.refreshed()
@@ -170,11 +170,11 @@ def test_queries_of_a_template_with_windows_of_their_own_do_not_learn() -> None:
 
 def test_parts_move_by_prices_once_all_have_learned() -> None:
     desk = filled(2, output="points")
-    found = desk.match_within(stream(5, 12_000), "6 steps/event", learn=True)
+    found = desk.match_within(stream(5, 8_000), "6 steps/event", learn=True)
     purse = found._run.running.load
     assert isinstance(purse, Purse)
     assert purse._all_learned
-    by_age = desk.match_within(stream(5, 12_000), "6 steps/event")
+    by_age = desk.match_within(stream(5, 8_000), "6 steps/event")
     assert found.rows > 1.2 * by_age.rows
 
 

@@ -19,7 +19,7 @@ from acep_approx.spark.setup.failures import explained
 from pyspark.errors import StreamingQueryException
 
 folder = sys.argv[1]
-events = pa.table({"ts": list(range(100_000)), "type": ["A", "B"] * 50_000, "k": list("xyzuv") * 20_000})
+events = pa.table({"ts": list(range(20_000)), "type": ["A", "B"] * 10_000, "k": list("xyzuv") * 4_000})
 pq.write_table(events, folder + "/events.parquet")
 spark = session("local[2]")
 spark.dataSource.register(Replay)

@@ -23,6 +23,7 @@ from tests.one_reading import learned
 from tests.tuning_past import QUERY, make_events
 
 EVENTS = make_events(900)
+pytestmark = pytest.mark.usefixtures("one_reading")
 
 
 def compiled(errors=None, within=None):

@@ -247,14 +247,14 @@ def causes(workload: RuleWorkload, events: int) -> Table:
 def main() -> None:
     """Measure, print the tables, and keep the numbers."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--quick", action="store_true", help="1,500 events, two budgets, few tries")
+    parser.add_argument("--quick", action="store_true", help="800 events, two budgets, few tries")
     parser.add_argument("--only", default="", help="names of files of rules, with commas")
     parser.add_argument("--events", type=int, default=EVENTS)
     parser.add_argument("--out", type=Path, help="write all numbers here, as JSON lines, as they come")
     parser.add_argument("--causes", action="store_true", help="why matches are not certain, rule by rule; nothing else")
     asked = parser.parse_args()
     names = asked.only.split(",") if asked.only else [one.name for one in RULE_WORKLOADS]
-    events, budgets, tries = (1_500, (0.1, 0.9), 2) if asked.quick else (asked.events, BUDGETS, TRIES)
+    events, budgets, tries = (800, (0.1, 0.9), 2) if asked.quick else (asked.events, BUDGETS, TRIES)
     console = Console(width=120)
     some = [one for one in RULE_WORKLOADS if one.name in names]
     told = tables(some, events, budgets, asked.out, tries)
