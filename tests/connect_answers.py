@@ -208,7 +208,7 @@ class Answers:
         """All that is the same for each kind of session."""
         return self.queries() | self.rules() | self.budgets() | self.sets()
 
-    def refused(self) -> dict[str, str]:
+    def refused(self, address: str) -> dict[str, str]:
         """What Spark Connect cannot do, or lacks: the code and the hint of each."""
         query, spark, checkpoint = compile_query(QUERY), self.spark, self.home / "refused.checkpoint"
 
@@ -231,7 +231,7 @@ class Answers:
             "state store": without_rocksdb,
             "database": lambda: start(query.spark(**STREAMED), self._stream(), **to),
             "checkpoint": lambda: check_shared(spark, Unseen(checkpoint / "acep")),
-            "setting": lambda: session(spark.client._builder.url.geturl(), **{"spark.driver.memory": "9g"}),
+            "setting": lambda: session(address, **{"spark.driver.memory": "9g"}),
         }
         return {name: _code(one) for name, one in tried.items()}
 
@@ -251,7 +251,7 @@ def main() -> None:
     spark = session(address)
     assert is_connect(spark)
     answers = Answers(spark, home)
-    found = answers.all() | {"clock": answers.clock(), "refused": answers.refused()}
+    found = answers.all() | {"clock": answers.clock(), "refused": answers.refused(address)}
     (home / "answers.json").write_text(json.dumps(found), encoding="utf-8")
     spark.stop()
 
