@@ -1,16 +1,14 @@
-"""``acep package``: the zip holds this tree, and executors that have nothing else match with it."""
+"""``acep package``: the zip holds this tree, and Python runs it; ``test_spark_cluster.py`` sends it to executors."""
 
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import subprocess
 import sys
 import zipfile
 from pathlib import Path
 
-import pytest
 from typer.testing import CliRunner
 
 from acep_approx.cli.main import app
@@ -18,30 +16,6 @@ from acep_approx.spark.setup.package import write_package
 from tests.patience import PATIENCE
 
 ROOT = Path(__file__).parent.parent
-PROGRAM = """
-import json, sys
-sys.path.insert(0, {root!r})  # this process alone: what executors find is the zip
-from acep_approx import compile_query
-from acep_approx.spark import session
-
-spark = session("local-cluster[1,1,1024]", **{conf!r})
-spark.addArtifact({archive!r}, pyfile=True)
-query = compile_query("PATTERN SEQ(A a, B b) WHERE [key] AND b.x > a.x WITHIN 10")
-
-
-def match(batches):
-    import acep_approx
-    import pyarrow as pa
-
-    for batch in batches:
-        found = query.matcher().push(pa.Table.from_batches([batch]))
-        yield pa.record_batch({{"file": [acep_approx.__file__], "a": found["a"].to_pylist()}})
-
-
-events = spark.createDataFrame([(1, "A", 7, 1.0), (2, "B", 7, 2.0)], "ts long, type string, key long, x double")
-print(json.dumps([row.asDict() for row in events.coalesce(1).mapInArrow(match, "file string, a long").collect()]))
-spark.stop()
-"""
 
 
 def test_the_zip_holds_the_packages_and_is_always_the_same(tmp_path):
@@ -84,33 +58,3 @@ def test_the_command(tmp_path, monkeypatch):
     refused = CliRunner().invoke(app, ["package", "-o", "acep.whl"])
     assert refused.exit_code == 2
     assert "ACEP-S036" in refused.output
-
-
-@pytest.mark.slow
-def test_executors_that_have_only_the_zip_match(tmp_path):
-    import pyspark
-
-    home = tmp_path / "spark"  # executors work in a folder of SPARK_HOME
-    home.mkdir()
-    for item in Path(pyspark.__file__).parent.iterdir():
-        if item.name in ("bin", "jars", "sbin", "python"):
-            (home / item.name).symlink_to(item)
-    write_package(archive := tmp_path / "acep.zip")
-    conf = {"spark.executor.memory": "1024m", "spark.executorEnv.ACEP_JIT": "0"}
-    conf["spark.executor.extraJavaOptions"] = os.environ["SPARK_SUBMIT_OPTS"]  # as the driver's
-    (tmp_path / "job.py").write_text(PROGRAM.format(root=str(ROOT), conf=conf, archive=str(archive)))
-    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    environment |= {"SPARK_HOME": str(home), "PYSPARK_PYTHON": sys.executable}
-    done = subprocess.run(
-        [sys.executable, "job.py"],
-        cwd=tmp_path,
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=PATIENCE,
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
-    (row,) = json.loads(done.stdout.splitlines()[-1])
-    assert "acep.zip" in row["file"]
-    assert row["a"] == 0

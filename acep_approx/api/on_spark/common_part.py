@@ -16,8 +16,8 @@ import numpy as np
 from acep_approx.archive import Scope
 from acep_approx.errors import DataError
 
-LARGE = 1 << 12
-"""Bytes of an array, or items of a list, below which it is kept all the same: a small state needs nothing else."""
+LARGE, LONG = 1 << 12, 1 << 8
+"""Bytes of an array, and items of a list, below which it is kept all the same: a small state needs nothing else."""
 OMITTED = "as in the job"
 """In the head of a scope: names of arrays and of values of the head that are not in it."""
 DIGEST = "digest of the job"
@@ -93,7 +93,7 @@ def _large(scope: Scope) -> Iterator[tuple[str, Any]]:
 
 
 def _long(scope: Scope) -> Iterator[tuple[str, Any]]:
-    return ((name, value) for name, value in scope.head.items() if isinstance(value, list) and len(value) >= LARGE)
+    return ((name, value) for name, value in scope.head.items() if isinstance(value, list) and len(value) >= LONG)
 
 
 def _equal(one: Any, other: Any) -> bool:

@@ -270,7 +270,7 @@ def session(master: str | None = None, **conf: str) -> SparkSession:
     settings.setIfMissing("spark.master", "local[*]")
     if not is_running:
         check_master(settings.get("spark.master") or "")
-    for name, value in {**SETTINGS, **_here(settings.get("spark.master") or "")}.items():
+    for name, value in {**SETTINGS, **_defaults(settings.get("spark.master") or "")}.items():
         settings.setIfMissing(name, value)
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
@@ -296,7 +296,7 @@ def cores(master: str) -> int | None:
     return (os.cpu_count() or 1) if found[1] == "*" else int(found[1] or 1)
 
 
-def _here(master: str) -> dict[str, str]:
+def _defaults(master: str) -> dict[str, str]:
     log = Path(__file__).resolve().with_name("log4j2.properties").as_uri()
     settings = {"spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={log} {STACK}"}
     number = cores(master)
