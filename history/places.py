@@ -38,6 +38,8 @@ _TROUBLE = (
     r"NETWORK_CONNECTION|curlCode|SLOW_DOWN|SERVICE_UNAVAILABLE|INTERNAL_FAILURE|THROTTLING|REQUEST_TIMEOUT"
     r"|REQUEST_TIME_TOO_SKEWED|HTTP status(?: code)?:? (?:5\d\d|429)|[Tt]imed? ?out|Connection refused"
 )
+REFUSED = "ACEP-H012"
+"""The code of what the store does not let somebody do."""
 _NO_BUCKET = r"NO_SUCH_BUCKET|Bucket '[^']*' not found|ContainerNotFound"
 _REFUSED = (
     r"ACCESS_DENIED|INVALID_ACCESS_KEY_ID|SIGNATURE_DOES_NOT_MATCH|INVALID_CLIENT_TOKEN_ID|UNRECOGNIZED_CLIENT"
@@ -134,6 +136,12 @@ class StorePath(Address):
     def __str__(self) -> str:
         return f"{self.written}{self.query}" if self.written is not None else super().__str__()
 
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, StorePath) and str(self) == str(other)
+
+    def __hash__(self) -> int:
+        return hash(str(self))
+
     @property
     def scheme(self) -> str:
         """What stands before the colon, as it was written."""
@@ -195,6 +203,21 @@ class StorePath(Address):
     def exists(self) -> bool:
         """Whether there is an object, or a folder."""
         return bool(self._info().type != _kinds().NotFound)
+
+    def check(self) -> None:
+        """Refuse a place before anything is computed that is to be put there.
+
+        Raises
+        ------
+        PlaceError
+            ``ACEP-H010``: the store cannot be reached; ``ACEP-H011``: there is no such bucket; ``ACEP-H013``: the
+            address is wrong. Who may put objects without looking at them is let pass.
+        """
+        try:
+            self.exists()
+        except PlaceError as error:
+            if error.code != REFUSED:
+                raise
 
     def is_file(self) -> bool:
         """Whether there is an object."""
@@ -426,7 +449,15 @@ def _check_bucket(place: StorePath) -> None:
     top = place
     while str(top.parent) != str(top):
         top = top.parent
-    if STORES[place.scheme.lower()] == "s3" and not _is_bucket(top, _settings()):
+    if STORES[place.scheme.lower()] != "s3":
+        return
+    try:
+        is_there = _is_bucket(top, _settings())
+    except PlaceError as error:
+        if error.code == REFUSED:  # objects may be looked at, but not the bucket
+            return
+        raise
+    if not is_there:
         _is_bucket.cache_clear()  # somebody may make it
         raise _no_bucket(place)
 
@@ -461,7 +492,7 @@ def fault(place: StorePath, error: Exception) -> PlaceError:
     if re.search(_REFUSED, said):
         return PlaceError(
             f"{where}: the store refuses it: {_short(said)}",
-            code="ACEP-H012",
+            code=REFUSED,
             hint="set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY (or AWS_PROFILE), of somebody who may do this",
         )
     if re.search(_TROUBLE, said):

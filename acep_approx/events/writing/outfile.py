@@ -128,7 +128,7 @@ class OutFile:
         self._is_special, self._mode = False, None
         if isinstance(path, StorePath):
             with reaching():
-                path.exists()  # what it refuses is said before anything is computed
+                path.check()
             self.sink = TemporaryFile(prefix="acep-")  # noqa: SIM115  (closed where it is whole)
             return
         self._is_special = path.exists() and not path.is_file()
