@@ -57,7 +57,9 @@ class EngineLearning:
 
     def __post_init__(self) -> None:
         self.control = engine_folder(self.control, self.engine)
-        self.control.mkdir(parents=True, exist_ok=True)
+        if self.engine:
+            self.control.mkdir(parents=True, exist_ok=True)
+            self.home.parent.mkdir(parents=True, exist_ok=True)
         version, began = self._began_with(), None
         if version is not None:
             began = HistoryGraph.load(self.home, self.query, version=version)
@@ -108,7 +110,6 @@ class EngineLearning:
         """Add a version to the history; where that fails the workers go on with the last good one."""
         home = self.home
         try:
-            home.parent.mkdir(parents=True, exist_ok=True)
             point_to_newest(home)
             folder = made.save(home, new_version=is_history(home))
             prune(home, KEPT_VERSIONS, since=self._began_with() or 0)
