@@ -15,11 +15,12 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
+from acep_approx.learning.online import LEARNER
 from acep_approx.shedding import splitting
 from acep_approx.shedding.refresher import Refresher
 from acep_approx.shedding.splitting import Split
-from acep_approx.spark.streaming import driver
-from acep_approx.spark.streaming.driver import LEARNER, Driver
+from acep_approx.spark.streaming import driver, engine_learning
+from acep_approx.spark.streaming.driver import Driver
 from acep_approx.spark.streaming.sinks import Folder
 from acep_approx.spark.streaming.stream import Writer
 from acep_approx.spark.worker import held
@@ -88,8 +89,8 @@ def every_time_is_learned_from() -> AbstractContextManager[Any]:
     real = Driver.process
 
     def process(self: Driver, metrics: Any, batch: int) -> None:
-        if self.refresher is not None:
-            self.refresher.batch = min(self.refresher.batch, batch - 1)
+        for one in self.learning.values():
+            one.refresher.batch = min(one.refresher.batch, batch - 1)
         real(self, metrics, batch)
 
     return patch.object(Driver, "process", process)
@@ -97,8 +98,10 @@ def every_time_is_learned_from() -> AbstractContextManager[Any]:
 
 def what_was_learned_is_not_kept() -> AbstractContextManager[Any]:
     """A restarted driver begins anew."""
-    real = driver.replace_file
-    return patch.object(driver, "replace_file", lambda place, raw: None if place.name == LEARNER else real(place, raw))
+    real = engine_learning.replace_file
+    return patch.object(
+        engine_learning, "replace_file", lambda place, raw: None if place.name == LEARNER else real(place, raw)
+    )
 
 
 def counts_are_not_kept() -> AbstractContextManager[Any]:

@@ -7,8 +7,9 @@ from pathlib import Path
 
 from acep_approx import HistoryGraph
 from acep_approx.learning.learner import LEARNER as LEARNED
+from acep_approx.learning.online import LEARNER
 from acep_approx.planning.compiled import CompiledQuery
-from acep_approx.spark.streaming.driver import BEGAN, LEARNER
+from acep_approx.spark.streaming.engine_learning import BEGAN
 from acep_approx.training import history_graph
 from acep_approx.training.history_graph import newest
 from history.files import read_json

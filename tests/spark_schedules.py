@@ -24,8 +24,8 @@ from acep_approx.events.roles import Roles
 from acep_approx.learning import learner
 from acep_approx.shedding import refresher
 from acep_approx.spark.plan.packing import LATE
-from acep_approx.spark.streaming import driver
-from acep_approx.spark.worker import query as of_query
+from acep_approx.spark.streaming import engine_learning
+from acep_approx.spark.worker import observers
 from acep_approx.spark.worker.early import EarlyProgram
 from acep_approx.spark.worker.job import Job
 from acep_approx.spark.worker.program import Program
@@ -153,8 +153,8 @@ def soon() -> Iterator[None]:
             (learner, "LEAST_ROWS", 3),
             (learner, "FIRST_PIECE", 2),
             (refresher, "EVERY", 1),
-            (of_query, "WITHIN", 2),
-            (driver, "KEPT_VERSIONS", 2),
+            (observers, "WITHIN", 2),
+            (engine_learning, "KEPT_VERSIONS", 2),
         ):
             stack.enter_context(patch.object(module, name, value))
         yield
@@ -177,7 +177,7 @@ def local(seed: int) -> tuple[Counter[str], list[int]]:
     for first, end in zip((0, *stream.ends), stream.ends, strict=False):
         late += [n for n in range(first, end) if ticks[n] is None or ticks[n] < stream.watermark(first)]
     in_time = stream.events.filter(pc.invert(pc.is_in(stream.events["id"], pa.array(late))))
-    found = job.query.match(in_time.sort_by([("ts", "ascending"), ("id", "ascending")]), bind="id")  # type: ignore[attr-defined]
+    found = job.engines[""].match(in_time.sort_by([("ts", "ascending"), ("id", "ascending")]), bind="id")  # type: ignore[attr-defined]
     return Counter(map(str, found.to_arrow().to_pylist())), late
 
 

@@ -20,9 +20,10 @@ import pyarrow as pa
 from pyspark.sql import Row
 
 from acep_approx.ipc import to_ipc
+from acep_approx.learning.online import LEARNER
 from acep_approx.spark.plan import packing, processor
 from acep_approx.spark.setup.control import CONTROL
-from acep_approx.spark.streaming.driver import LEARNER, Driver
+from acep_approx.spark.streaming.driver import Driver
 from acep_approx.spark.streaming.sinks import folder_of
 from acep_approx.spark.streaming.stream import Writer
 from acep_approx.spark.worker.job import Job
@@ -99,7 +100,7 @@ class Simulation:
         self.driver = driver = Driver(self.job, self.control)
         self._check_restored(driver)
         folder = self.faults.folder
-        sinks = {name: folder_of(folder / name) for name in self.job.tables}
+        sinks = [(name, folder_of(folder / name)) for name in self.job.tables]
         writer = Writer(Flow(self.job), sinks, folder_of(folder / "late"), driver)  # type: ignore[arg-type]
         while self._plan(is_restarted=is_restarted):
             self._micro_batch(writer, driver)
@@ -151,9 +152,10 @@ class Simulation:
         self.began[batch] += 1
         self.faults.counts["done twice"] += self.began[batch] > 1
         packed = Packed(self._called(batch), lambda number: self._task(number, batch), self._loses_rows)
-        before = driver.refresher.batch if driver.refresher is not None else -1
+        refresher = driver.learning[""].refresher if driver.learning else None
+        before = refresher.batch if refresher is not None else -1
         writer(packed, batch)  # type: ignore[arg-type]
-        if driver.refresher is not None:
+        if refresher is not None:
             self._note_learned(before, batch)
         self.faults.point("Spark commits")
         tasks = packed.tasks
@@ -266,8 +268,7 @@ class Simulation:
     def _check_learned(self) -> None:
         """Each micro-batch was learned from once."""
         assert self.driver is not None
-        refresher = self.driver.refresher
-        assert refresher is not None
+        refresher = self.driver.learning[""].refresher
         expected = sum(sum(self.events_of[batch].values()) for batch in self.learned)
         assert refresher.events == expected, f"learned from {refresher.events} events, not {expected}"
 
@@ -278,7 +279,7 @@ class Simulation:
 
     def _check_restored(self, driver: Driver) -> None:
         """A restarted driver knows what was learned, each micro-batch once, and nothing that was committed is lost."""
-        refresher = driver.refresher
+        refresher = driver.learning[""].refresher if driver.learning else None
         if refresher is None:
             return
         committed = len(self.done) - 1
@@ -313,7 +314,7 @@ class Simulation:
         """Whatever was killed, what is pointed to can be read, and no file is torn."""
         check_control(self.control, self.damaged)
         if self._home is not None:
-            check_history(self._home, self.job.query)
+            check_history(self._home, self.job.engines[""])
 
     # --- results ----------------------------------------------------------------------------------------------------
 

@@ -77,10 +77,10 @@ def test_a_command(server, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("master", "code", "exit_code"),
-    [(f"sc://127.0.0.1:{free_port()}", "ACEP-S039", EXIT_TEMPORARY), ("sc://", "ACEP-S043", 2)],
+    ("address", "code", "exit_code"), [("sc://127.0.0.1:PORT", "ACEP-S039", EXIT_TEMPORARY), ("sc://", "ACEP-S043", 2)]
 )
-def test_no_server(tmp_path, master, code, exit_code):
+def test_no_server(tmp_path, address, code, exit_code):
+    master = address.replace("PORT", str(free_port()))
     (tmp_path / "events.csv").write_text("ts,type\n1,A\n")
     command = ["run", "PATTERN A a WITHIN 1", str(tmp_path / "events.csv"), "--spark", "--master", master]
     done = CliRunner().invoke(app, command)

@@ -7,20 +7,23 @@ import shutil
 from dataclasses import replace
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
-from acep_approx import HistoryGraph, compile_query
+from acep_approx import Histories, HistoryGraph, QuerySet, compile_query
 from acep_approx.budget.budget import Budget
+from acep_approx.learning.online import LEARNER
 from acep_approx.shedding.shedder import Shedder
-from acep_approx.spark.streaming.driver import BEGAN, KEPT_VERSIONS, LEARNER, Driver
-from acep_approx.spark.worker.job import Part
+from acep_approx.spark.streaming.driver import Driver
+from acep_approx.spark.streaming.engine_learning import BEGAN, KEPT_VERSIONS
+from acep_approx.spark.worker.job import Job, Part
 from acep_approx.spark.worker.query import QueryProgram
 from acep_approx.spark.worker.shard import Shard
 from acep_approx.spark.worker.spending import Spending
 from history.store import pointed
 from history.versions import versions
 from tests.one_reading import learned
-from tests.spark_driving import BATCH, QUERY, SHARDS, job_of, micro_batches, run, stream
+from tests.spark_driving import BATCH, QUERY, SHARDS, TEXT, job_of, micro_batches, run, stream
 
 
 @pytest.fixture
@@ -119,8 +122,7 @@ def test_a_learner_that_cannot_be_read_begins_anew(tmp_path, control, caplog):
     (control / LEARNER).write_bytes(b"torn")
     driver = Driver(job, control)
     assert "learned anew" in caplog.text
-    assert driver.refresher is not None
-    assert driver.refresher.batch == -1
+    assert driver.learning[""].refresher.batch == -1
 
 
 def test_a_learner_of_another_query_is_not_gone_on_with(tmp_path, control, caplog):
@@ -131,8 +133,7 @@ def test_a_learner_of_another_query_is_not_gone_on_with(tmp_path, control, caplo
     spending = replace(job.spending, history=str(tmp_path / "none"))
     driver = Driver(replace(job, parts=(Part(QueryProgram(other, "id")),), spending=spending), control)
     assert "learned anew" in caplog.text
-    assert driver.refresher is not None
-    assert driver.refresher.batch == -1
+    assert driver.learning[""].refresher.batch == -1
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"\xff\xfe", b"[3]", b"true", b"-1", b"1.5", b"[" * 9999])
@@ -145,8 +146,7 @@ def test_where_it_is_not_known_what_a_job_began_with_it_is_what_holds(content, t
     assert (control / BEGAN).read_bytes() == b"1"
     (control / BEGAN).write_bytes(content)
     driver = Driver(job, control)
-    assert driver.refresher is not None
-    assert driver.refresher.load.history is not None
+    assert driver.learning[""].refresher.load.history is not None
     assert "began.json cannot be read" in caplog.text
     assert (control / BEGAN).read_bytes() == b"1"
 
@@ -161,8 +161,7 @@ def test_where_nobody_knows_what_holds_either_a_job_goes_on_with_what_its_worker
     (control / BEGAN).write_bytes(b"")
     damage(home / "LATEST")
     driver = Driver(job, control)
-    assert driver.refresher is not None
-    assert driver.refresher.load.history is not None
+    assert driver.learning[""].refresher.load.history is not None
     assert (control / BEGAN).read_bytes() == b"1"
 
 
@@ -185,3 +184,40 @@ def test_without_a_budget_there_is_nothing_to_do(tmp_path, control):
     for metrics in micro_batches(job, events, {}):
         driver.process(metrics, 0)
     assert list(control.iterdir()) == []
+
+
+# --- sets -------------------------------------------------------------------------------------------------------------
+
+OTHER = "PATTERN SEQ(A a, C c, B b) WHERE [k] AND c.x > a.x AND b.x > c.x + 3 WITHIN 60"
+
+
+def set_job(events: pa.Table, control: Path, **spending: object) -> Job:
+    """Two queries within a fifth of their full work, and a template, which learns in its state."""
+    control.mkdir(parents=True, exist_ok=True)
+    desk = QuerySet(output="points")
+    for id_, text in {"one": TEXT, "two": OTHER}.items():
+        desk.add(text, id=id_)
+    desk.add_many("PATTERN SEQ(A a, B b) WHERE [k] AND b.x > a.x + :low WITHIN 9", [{"low": 5}, {"low": 6}])
+    matcher = desk.spark(id="id", budget="20%", full_work=5.0, **spending)
+    job = matcher.job(events.schema, is_stream=True, shards=SHARDS)
+    assert job.spending is not None
+    return replace(job, spending=replace(job.spending, control=str(control)))
+
+
+def test_the_histories_of_a_set_are_refreshed_and_shards_take_up_what_is_new(tmp_path):
+    events, home = stream(10), tmp_path / "history"
+    job = set_job(events, tmp_path / "one", learn=True, history=str(home))
+    engines = job.engines
+    assert [query.plan.query.pattern for query in engines.values()] == [
+        compile_query(text).plan.query.pattern for text in (TEXT, OTHER)
+    ]
+    learned = run(job, tmp_path / "one", events)
+    assert {one.name: len(versions(one)) > 2 for one in home.iterdir()} == dict.fromkeys(engines, True)
+    assert Histories.load(home).of(engines[min(engines)].plan, min(engines)).learned_ is not None
+    by_chance = run(set_job(events, tmp_path / "two", policy="random"), tmp_path / "two", events)
+    assert sum(learned[5:]) > 1.3 * sum(by_chance[5:])
+    verdict = Driver(job, tmp_path / "one").verdict  # after a restart
+    assert verdict is not None
+    assert (verdict.ranked_by, verdict.versions) == ("learned", sum(pointed(home / name) for name in engines))
+    other = set_job(events, tmp_path / "three", learn=True, history=str(home))  # begins with what is known
+    assert sum(run(other, tmp_path / "three", events.slice(0, 3 * BATCH))) > 1.3 * sum(learned[:3])

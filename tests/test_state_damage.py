@@ -22,12 +22,12 @@ from acep_approx.api.matcher import Matcher
 from acep_approx.archive import DIGEST, MAGIC, OLDER, Kind, Scope
 from acep_approx.budget.budget import Budget
 from acep_approx.events.roles import Roles
+from acep_approx.learning.online import LEARNER
 from acep_approx.live.checkpoint import NAME, CheckpointFolder
 from acep_approx.matching.state import MATCHER
 from acep_approx.rules.durable.notes import digest
 from acep_approx.shedding.load import Load
 from acep_approx.shedding.shedder import Shedder
-from acep_approx.spark.streaming.driver import LEARNER
 from acep_approx.spark.worker.job import Job
 from acep_approx.spark.worker.query import QueryProgram
 from acep_approx.spark.worker.shard import SHARD, Shard, describe
@@ -134,7 +134,7 @@ def test_what_a_driver_has_learned(tmp_path: Path) -> None:
 def refresher_of(job: Job, control: Path) -> Any:
     from acep_approx.spark.streaming.driver import Driver
 
-    refresher = Driver(job, control).refresher
+    refresher = Driver(job, control).learning[""].refresher
     assert refresher is not None
     return refresher
 

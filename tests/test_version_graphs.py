@@ -82,8 +82,7 @@ def test_the_next_job_ranks_by_any_version_and_goes_on_from_its_graph(home: Path
         driver = Driver(job, control)
         for batch, metrics in enumerate(micro_batches(job, events, {})):
             driver.process(metrics, batch)
-        assert driver.refresher is not None
-        learner = driver.refresher.learner
+        learner = driver.learning[""].refresher.learner
         assert learner is not None
         assert learner.history is not None
         bundles, before = learner.live.now().counts.bundles, known.graph_.counts.bundles

@@ -16,6 +16,7 @@ from acep_approx.errors import UsageError, expect
 
 if TYPE_CHECKING:
     from acep_approx.budget.set_ledger import SetRecord
+    from acep_approx.learning.online import Observer
     from acep_approx.results.budgeted_set import BudgetedFound, SetSpending
     from acep_approx.shedding.foreseen import Engine
     from acep_approx.shedding.purse import Purse
@@ -31,13 +32,17 @@ NewPurse = Callable[[], "Purse"]
 Result = tuple["Member", pa.Table]
 
 
-def new_purse(spending: Mapping[str, Any]) -> NewPurse | None:
+def new_purse(
+    spending: Mapping[str, Any], observers: Callable[[str], Observer] | None = None
+) -> NewPurse | None:
     """What makes the budget of a set for each of its runs; None where it has none.
 
     Parameters
     ----------
     spending : mapping
         Those of ``SPENDING`` that were given.
+    observers : callable, optional
+        See ``Purse``.
 
     Raises
     ------
@@ -56,7 +61,7 @@ def new_purse(spending: Mapping[str, Any]) -> NewPurse | None:
     learns = given.pop("learn", False)
     expect("learn", learns, bool, "True or False")
     load = Load(Budget.parse(given.pop("budget")), logs_shed=bool(given.pop("log_shed", False)), learns=learns, **given)
-    return lambda: Purse(load, histories)
+    return lambda: Purse(load, histories, observers)
 
 
 def plain(spending: Mapping[str, Any]) -> dict[str, Any]:

@@ -32,7 +32,7 @@ from acep_approx.shedding.splitting import ALMOST_ALL, ROOM, Need, towards_one_p
 from acep_approx.training.histories import Histories, check_same
 
 if TYPE_CHECKING:
-    from acep_approx.learning.online import OnlineLearning
+    from acep_approx.learning.online import Observer, OnlineLearning
     from acep_approx.matching.pipeline import Pipeline
     from acep_approx.planning.planner import Plan
     from acep_approx.training.history_graph import HistoryGraph
@@ -98,6 +98,9 @@ class Purse:
         The budget of all of them, and how it is spent; ``history`` is not looked at, as each engine has its own.
     histories : Histories, optional
         What was learned from the past of each engine.
+    observers : callable, optional
+        Gives what samples the tests of an engine, told what it is known by, for a learner that is elsewhere. Engines
+        that cannot be observed learn by themselves: see ``can_be_observed``.
 
     Attributes
     ----------
@@ -125,8 +128,10 @@ class Purse:
     nothing = Piece(0, 0, 0, 0, 0, 0.0, 0, 0)
     """Where an engine stands before its first event."""
 
-    def __init__(self, load: Load, histories: Histories | None = None) -> None:
-        self.load, self.histories = load, histories
+    def __init__(
+        self, load: Load, histories: Histories | None = None, observers: Callable[[str], Observer] | None = None
+    ) -> None:
+        self.load, self.histories, self._observers = load, histories, observers
         self.logged: list[LoggedShed] = []
         self.begin: int | None = None
         self.accounts: dict[Shedder, Account] = {}
@@ -192,10 +197,13 @@ class Purse:
         own = replace(self.load, history=history, full_work=None)
         if own.budget.unit == "%" and history is None:
             own = replace(own, full_work=1.0)  # it is told more when it joins
-        made = self.shedder_of(plan, own, audits_beside=audits_beside)
-        made.known_as = name
+        looks_at = "pairs" if is_of_pairs else "events" if audits_beside else "nothing"
+        if self._observers is not None and can_be_observed(plan, looks_at):
+            made = Shedder(plan, replace(own, learns=False), self._observers(name))
+        else:
+            made = self.shedder_of(plan, own, audits_beside=audits_beside)
+        made.known_as, made.looks_at = name, looks_at
         made.charges_births, made.keeps_metrics, made.before_batch = is_of_pairs, True, self.settle
-        made.looks_at = "pairs" if is_of_pairs else "events" if audits_beside else "nothing"
         return made
 
     def join(
@@ -599,7 +607,8 @@ class Purse:
             self._check_history(one)
 
     def _check_history(self, one: Account) -> None:
-        check_same(self._histories.get(one.shedder.known_as), one.shedder.load.history, one.name)
+        if one.shedder.observer is None:  # else its history is refreshed while it runs
+            check_same(self._histories.get(one.shedder.known_as), one.shedder.load.history, one.name)
 
     def restored(self) -> None:
         """All engines are there again."""
@@ -607,6 +616,11 @@ class Purse:
         for one in self.accounts.values():
             one.part = one.shedder.part
         self._know_sizes()
+
+
+def can_be_observed(plan: Plan, looks_at: str) -> bool:
+    """Whether an engine can be learned of elsewhere: it gets the events of the stream, and nothing else."""
+    return looks_at == "events" and plan.cel is None
 
 
 def at_most(most: float, parts: Floats, sizes: Floats) -> Floats:

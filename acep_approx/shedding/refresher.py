@@ -61,6 +61,8 @@ class Refresher:
         That of the whole job: its budget, and the history that it began with.
     most_tests : int, default 5000
         Tests that are sampled in a batch, over all shards, about.
+    knows_work : bool, default True
+        Whether what the load says of the exact run is known, and no guess.
 
     Attributes
     ----------
@@ -80,10 +82,17 @@ class Refresher:
     """
 
     def __init__(
-        self, query: CompiledQuery, schema: pa.Schema, roles: Roles, load: Load, *, most_tests: int = MOST_TESTS
+        self,
+        query: CompiledQuery,
+        schema: pa.Schema,
+        roles: Roles,
+        load: Load,
+        *,
+        most_tests: int = MOST_TESTS,
+        knows_work: bool = True,
     ) -> None:
         self.query = query
-        self.load = load
+        self.load, self._knows_work = load, knows_work
         self.most_tests = most_tests
         self.batch = -1
         self.events = self.points = 0
@@ -179,7 +188,8 @@ class Refresher:
         self._made = MadeAt(self.batch, self.learner.updater.statistics.tick)
         known = self.load.history
         made = copy(known) if known is not None else HistoryGraph(self.query)
-        full = self.load.steps_per_event or float(self.learner.demand()[1].sum())
+        said = self.load.steps_per_event if self._knows_work else None
+        full = said or float(self.learner.demand()[1].sum())
         refresh(made, self.learner, self.events, self.points, full)
         return made
 

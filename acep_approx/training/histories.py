@@ -21,7 +21,7 @@ from acep_approx.errors import DataError, UsageError, expect
 from acep_approx.planning.compiled import CompiledQuery
 from acep_approx.planning.planner import Plan
 from acep_approx.ranges import reading
-from acep_approx.training.history_graph import HistoryGraph
+from acep_approx.training.history_graph import HistoryGraph, newest
 from acep_approx.training.shared_promise import SharedPromises
 from history.places import place_of
 from history.store import check_free, damaged, is_history, nothing_at
@@ -171,6 +171,16 @@ class Histories:
 
     def __repr__(self) -> str:
         return f"<Histories of {len(self):,} part{'s' * (len(self) != 1)}>"
+
+
+class NewestHistories(Histories):
+    """Those of a folder in which others write new versions: of each the one that holds, read once in a process."""
+
+    def of(self, plan: Plan, known_as: str) -> HistoryGraph | None:
+        """The newest version of the history of a part; None where there is none."""
+        assert self.folder is not None, "they are those of a folder"
+        home = self.folder / known_as
+        return newest(home, CompiledQuery(plan)) if is_history(home) else None
 
 
 def _is_there(folder: Path) -> bool:

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from acep_approx.archive import Head
     from acep_approx.errors import AcepError
     from acep_approx.events.roles import Roles
+    from acep_approx.planning.compiled import CompiledQuery
     from acep_approx.spark.worker.program import Pin
     from acep_approx.subscriptions.running import Running
 
@@ -141,6 +142,13 @@ class ChangingProgram(SetProgram):
             )
         columns = _columns(schema.field(roles.time).type, roles)
         return replace(self, state=without_load(running), bare=without_load(bare), columns=columns)
+
+    def engines(self, schema: pa.Schema, roles: Roles) -> dict[str, CompiledQuery]:  # noqa: ARG002
+        """None: queries that come and go learn in their states."""
+        return {}
+
+    def _observers(self, setting: Setting, turn: Turn) -> None:
+        """None, likewise."""
 
     def needs(self, schema: pa.Schema, roles: Roles) -> tuple[str, ...]:  # noqa: ARG002  (whatever plays a role)
         """Ask for all columns, as later queries may read any of them."""

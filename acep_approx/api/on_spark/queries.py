@@ -15,18 +15,27 @@ from acep_approx.api.on_spark.common_part import CommonPart
 from acep_approx.api.on_spark.options import spending_in
 from acep_approx.api.query_texts import SavedTexts
 from acep_approx.archive import Head
+from acep_approx.budget.budget import Budget
 from acep_approx.errors import DataError
 from acep_approx.events.stream import EventBatch, earliest
 from acep_approx.matching.outputs.bind import Bind, Wide, as_plain
-from acep_approx.shedding.purse import Purse
+from acep_approx.planning.compiled import CompiledQuery
+from acep_approx.shedding.load import Load
+from acep_approx.shedding.purse import Purse, can_be_observed
+from acep_approx.shedding.shedder import Shedder
 from acep_approx.spark.worker.counters import counters_together
+from acep_approx.spark.worker.observers import observer_of, packed_samples, samples_in
 from acep_approx.spark.worker.program import AGREE, MATCHES, Named, Numbers, Program, Setting, Split, Turn, Work
 from acep_approx.subscriptions.apart import Group, groups_of
 from acep_approx.subscriptions.results import in_types_of
 from acep_approx.subscriptions.state import SET, restored, scope_of
+from acep_approx.training.histories import NewestHistories
+from history.places import place_of
+from history.store import is_history
 
 if TYPE_CHECKING:
     from acep_approx.events.roles import Roles
+    from acep_approx.learning.online import Observer
     from acep_approx.spark.worker.spending import Spending
     from acep_approx.subscriptions.running import Misfit, Running
 
@@ -122,7 +131,7 @@ class SetProgram(Program):
 
     def check(self, spending: Spending) -> None:
         """Refuse a budget that cannot be spent on these queries."""
-        new_load = new_purse(spending_in(spending, Turn()))
+        new_load = new_purse(_spending(spending, Turn()))
         assert new_load is not None, "there is a budget"
         check_budget(self.running.fresh(new_load))
 
@@ -141,7 +150,8 @@ class SetProgram(Program):
         """The set in a shard, and what its state says besides."""
         new_load = None
         if setting.spending is not None:
-            new_load = new_purse(spending_in(setting.spending, turn, setting.shards, setting.parts))
+            given = _spending(setting.spending, turn, setting.shards, setting.parts)
+            new_load = new_purse(given, self._observers(setting, turn))
         if state is not None:
             running, kept = opened(state, new_load, common)
         else:
@@ -149,12 +159,46 @@ class SetProgram(Program):
         running.begin(setting.schema)
         return running, kept
 
+    def _observers(self, setting: Setting, turn: Turn) -> Callable[[str], Observer] | None:
+        """What samples tests for the driver, of the engines of which it learns."""
+        spending = setting.spending
+        if spending is None or not spending.learns or spending.control is None:
+            return None
+        return lambda name: observer_of(spending, turn, max(setting.shards, 1), name)
+
+    def engines(self, schema: pa.Schema, roles: Roles) -> dict[str, CompiledQuery]:
+        """Its queries that read the stream of events, each by itself."""
+        purse = Purse(Load(Budget.parse("1 steps/event")))
+        running = with_roles(self.running.fresh(lambda: purse), roles)
+        running.begin(schema)
+        for _ in running.settle():
+            pass
+        return {one.known_as: CompiledQuery(one.plan) for one in purse.accounts if _is_observed(one)}
+
+    def samples(self, packed: bytes) -> dict[str, bytes]:
+        """What a shard gave as its ``sample``, by engines."""
+        return samples_in(packed)
+
     @property
     def words(self) -> str:
         """How many queries these are, and which."""
         ids = [*self.running.graph.ids]
         shown = ", ".join(ids[:3]) + (", ..." if len(ids) > 3 else "")
         return f"{len(ids):,} queries ({shown})" if len(ids) > 1 else f"the query {shown}"
+
+
+def _is_observed(one: Shedder) -> bool:
+    return can_be_observed(one.plan, one.looks_at)
+
+
+def _spending(spending: Spending, turn: Turn, shards: int = 1, parts: int = 1) -> dict[str, Any]:
+    """The part of a budget that a shard has, with the newest histories that are there."""
+    given = spending_in(spending, turn, shards, parts)
+    if spending.history is not None:
+        home = place_of(spending.history)
+        is_there = not spending.learns or (home.is_dir() and any(map(is_history, home.iterdir())))
+        given["history"] = NewestHistories.load(home) if is_there else None
+    return given
 
 
 def with_roles(running: Running, roles: Roles) -> Running:
@@ -262,6 +306,12 @@ class SetWork(Work):
     def state_bytes(self) -> bytes:
         """All that is needed to go on elsewhere."""
         return _packed(self.running, self._common)
+
+    def sample(self) -> bytes:
+        """What the driver is to learn from, of this micro-batch."""
+        purse = self.running.load
+        engines = purse.accounts if isinstance(purse, Purse) else ()
+        return packed_samples({one.known_as: sample for one in engines if (sample := one.training_sample())})
 
     def counters(self) -> Numbers:
         """Where its counters stand."""

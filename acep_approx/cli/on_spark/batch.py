@@ -116,7 +116,7 @@ def run_batch(asked: OnSpark, output: OutputOptions, form: Format, others: dict[
                 writer.option("ignoreNullFields", "false").json(where)
             results = None
         else:
-            query = matcher.program.learns_of
+            query = matcher.program.single
             most = None if query is None else query.plan.automaton.errors
             results = _counted(found, most) if kind.is_count else _collect(found, limit)
         _write_others(flow, packed, others)
@@ -134,7 +134,7 @@ def run_batch(asked: OnSpark, output: OutputOptions, form: Format, others: dict[
             some = f"at most {amount(limit, 'row')}" if limit is not None else all_of_them
             say(f"{some} written to {file}")
         else:
-            _say_found(results, kind, is_one=matcher.program.learns_of is not None)
+            _say_found(results, kind, is_one=matcher.program.single is not None)
         if matcher.spending is not None:
             say_budget(numbers, matcher.spending, matcher.program)
 

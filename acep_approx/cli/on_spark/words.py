@@ -242,7 +242,7 @@ def say_read(numbers: Totals, program: Program, seconds: float, *, of_topics: bo
     """Say on stderr what was read, and what it took; ``of_topics``: events were messages."""
     counts = numbers.counts
     events = counts["events"]
-    say(events_read(events, counts["relevant"] if program.learns_of is not None else None, seconds))
+    say(events_read(events, counts["relevant"] if program.single is not None else None, seconds))
     if counts["steps"]:
         say(f"{amount(counts['steps'], 'run')} met, {counts['steps'] / events:,.1f} per event")
     if counts["without_key"]:

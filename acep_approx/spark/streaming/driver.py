@@ -1,4 +1,4 @@
-"""What the driver does after each micro-batch: it splits the budget anew, and refreshes the history.
+"""What the driver does after each micro-batch: it splits the budget anew, and lets engines learn.
 
 It tells the workers by files, each replaced at once: whoever reads sees the one before or the new one. A micro-batch
 that is done twice, after a crash, is learned from once.
@@ -6,22 +6,15 @@ that is done twice, after a crash, is learned from once.
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from acep_approx.learning.online import LEARNER
-from acep_approx.shedding.refresher import Refresher
 from acep_approx.shedding.splitting import Need, Split, split
 from acep_approx.shedding.timing import Overhead, whole_seconds
-from acep_approx.training.history_graph import HistoryGraph
-from history.errors import HistoryError
-from history.files import read_json, replace_file
-from history.places import place_of
-from history.store import is_history, point_to_newest, prune
+from acep_approx.spark.streaming.engine_learning import EngineLearning, verdict_of
 
 if TYPE_CHECKING:
     from pyspark.sql import Row
@@ -31,8 +24,6 @@ if TYPE_CHECKING:
     from acep_approx.spark.worker.spending import Spending
 
 log = logging.getLogger("acep_approx.spark")
-BEGAN = "began.json"
-KEPT_VERSIONS = 8
 FORECASTS = 5
 """Forecasts after which it is said that a budget is too small."""
 
@@ -69,11 +60,16 @@ class Driver:
     job : Job
     control : Path
         Folder of what it tells the workers, and of what it must know after a restart.
+
+    Attributes
+    ----------
+    learning : dict of str to EngineLearning
+        Of a job that learns: its engines of which the driver learns.
     """
 
     job: Job
     control: Path
-    refresher: Refresher | None = field(init=False, default=None)
+    learning: dict[str, EngineLearning] = field(init=False, default_factory=dict)
     _last: Taken | None = field(init=False, default=None)
     _started: bool = field(init=False, default=False)
     _warned: bool = field(init=False, default=False)
@@ -81,20 +77,11 @@ class Driver:
     def __post_init__(self) -> None:
         programs = [part.program for part in self.job.parts]
         self._pin = programs[0].pinning(programs, self.job.setting)
-        spending, query = self.job.spending, self.job.query
-        if spending is None or query is None or not spending.learns or not self.job.sheds:
-            return
-        version, began = self._began_with(), None
-        if version is not None:
-            began = HistoryGraph.load(self._history, query, version=version)
-        load = spending.load(spending.budget, began)
-        self.refresher = Refresher(query, self.job.plain, self.job.roles, load)
-        saved = self.control / LEARNER
-        if saved.exists():
-            try:
-                self.refresher.restore(saved.read_bytes())
-            except ValueError:
-                log.warning("%s cannot be read: what runs are worth is learned anew", saved)
+        spending = self.job.spending
+        if spending is not None and spending.learns and self.job.sheds and not spending.budget.is_unlimited:
+            engines = self.job.engines
+            for name, query in engines.items():
+                self.learning[name] = EngineLearning(self.job, self.control, name, query, len(engines))
 
     def __reduce__(self) -> tuple[type[Driver], tuple[Job, Path]]:
         """In another process it begins as here: what it knows is in its folder."""
@@ -108,24 +95,22 @@ class Driver:
     @property
     def verdict(self) -> Verdict | None:
         """What learning has come to by now; None where nothing is learned."""
-        return self.refresher.verdict if self.refresher is not None else None
+        return verdict_of([*self.learning.values()])
 
     def process(self, metrics: Sequence[Row], batch: int) -> None:
         """Learn from the metrics of a micro-batch."""
-        spending, refresher = self.job.spending, self.refresher
+        spending = self.job.spending
         if spending is None or not self.job.sheds:
             return
         if spending.budget.needs_clock:
             self._last = Taken.of(metrics, batch, self.job.shards, spending.cores)
         self._split(spending, metrics, batch)
-        if refresher is None or batch <= refresher.batch:
-            return
-        refresher.process(batch, [bytes(row.payload) for row in metrics])
-        if refresher.is_due():
-            self._save(refresher.refreshed(), batch)
-        if refresher.shares is not None:
-            refresher.shares.save(self.control)
-        replace_file(self.control / LEARNER, refresher.to_bytes())
+        found: dict[str, list[bytes]] = {name: [] for name in self.learning}
+        for row in metrics:
+            for name, sample in self.job.part_of(row.shard).program.samples(bytes(row.payload)).items():
+                found.setdefault(name, []).append(sample)
+        for name, one in self.learning.items():
+            one.process(batch, found[name])
 
     def measured(self, batch: int, rows: int, seconds: float) -> None:
         """A micro-batch is over: tell the workers how much time is left to them in the next one.
@@ -169,42 +154,3 @@ class Driver:
             needs[row.shard] = Need(row.events, row.weight, row.steps, row.bound, row.price)
         by_events = budget.unit not in ("runs", "ms/batch")
         split(Split.load(self.control, shards), needs, batch, by_events=by_events).save(self.control)
-
-    def _save(self, made: HistoryGraph, batch: int) -> None:
-        """Add a version to the history; where that fails the workers go on with the last good one."""
-        home = self._history
-        try:
-            point_to_newest(home)
-            folder = made.save(home, new_version=is_history(home))
-            prune(home, KEPT_VERSIONS, since=self._began_with() or 0)
-        except (HistoryError, OSError) as error:
-            log.warning("micro-batch %d: the history could not be refreshed: %s", batch, error)
-        else:
-            log.info("micro-batch %d: the history is refreshed: %s", batch, folder)
-
-    @property
-    def _history(self) -> Path:
-        assert self._spending.history is not None
-        return place_of(self._spending.history)
-
-    @property
-    def _spending(self) -> Spending:
-        assert self.job.spending is not None, "there is a budget"
-        return self.job.spending
-
-    def _began_with(self) -> int | None:
-        """The version of the history that the job began with, also after a restart; None: nothing was known."""
-        place = self.control / BEGAN
-        if place.exists():
-            try:
-                version: int | None = read_json(place)
-            except ValueError:
-                version = -1
-            if version is None or (type(version) is int and version > 0):
-                return version
-            log.warning("%s cannot be read: the job is taken to have begun with the version that holds now", place)
-        assert self.job.query is not None, "it learns of one"
-        known = self._spending.newest(self.job.query)
-        version = known.version_ if known is not None else None
-        replace_file(place, json.dumps(version).encode())
-        return version

@@ -65,9 +65,13 @@ class EarlyProgram(QueryProgram):
         return super().identity | {"emit": str(self.emit), "changelog": str(self.asked.is_changelog)}
 
     @property
-    def learns_of(self) -> CompiledQuery | None:
-        """None: shards have no sample of results that may be taken back."""
+    def single(self) -> CompiledQuery | None:
+        """None: of results that may be taken back it is not known which events matter."""
         return None
+
+    def engines(self, schema: pa.Schema, roles: Roles) -> dict[str, CompiledQuery]:  # noqa: ARG002
+        """None: shards have no sample of results that may be taken back."""
+        return {}
 
     def check(self, spending: Spending) -> None:
         """Refuse a budget where partial matches never end, and to learn."""

@@ -121,9 +121,12 @@ class Job:
         return self.parts[0].program.shown_keys or self.parts[0].keys if len(self.parts) == 1 else ()
 
     @property
-    def query(self) -> CompiledQuery | None:
-        """The query of which the driver learns; None where it learns of none."""
-        return self.parts[0].program.learns_of if len(self.parts) == 1 else None
+    def engines(self) -> dict[str, CompiledQuery]:
+        """The engines of which the driver learns."""
+        found: dict[str, CompiledQuery] = {}
+        for part in self.parts:
+            found |= part.program.engines(self.plain, self.roles)
+        return found
 
     @property
     def sheds(self) -> bool:

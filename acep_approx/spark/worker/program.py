@@ -261,9 +261,17 @@ class Program(ABC):
         return "the query"
 
     @property
-    def learns_of(self) -> CompiledQuery | None:
-        """The query of which the driver learns; None where it learns of none."""
+    def single(self) -> CompiledQuery | None:
+        """The one query that this is; None where it is something else."""
         return None
+
+    def engines(self, schema: pa.Schema, roles: Roles) -> dict[str, CompiledQuery]:  # noqa: ARG002  (most have none)
+        """The engines of which the driver learns, by what their histories are known by; that of one query is ``""``."""
+        return {}
+
+    def samples(self, packed: bytes) -> dict[str, bytes]:
+        """What a shard gave as its ``sample``, by engines."""
+        return {"": packed} if packed else {}
 
     @property
     def shown_keys(self) -> tuple[str, ...]:

@@ -10,8 +10,6 @@ import pyarrow as pa
 
 from acep_approx.events.stream import EventBatch, check_order
 from acep_approx.events.time import tick_unit
-from acep_approx.learning.online import WITHIN, Observer, ShardLearning, learner_file
-from acep_approx.learning.training_sample import Shares
 from acep_approx.matching.execution import Execution, check_key_idle
 from acep_approx.matching.outputs.bind import Bind, Wide
 from acep_approx.matching.outputs.kinds import KINDS
@@ -20,6 +18,7 @@ from acep_approx.planning.durations import Duration
 from acep_approx.shedding.shedder import Shedder
 from acep_approx.spark.worker import program
 from acep_approx.spark.worker.counters import counters_of
+from acep_approx.spark.worker.observers import observer_of
 from acep_approx.spark.worker.program import AGREE, Named, Numbers, Program, Setting, Split, Turn, Work
 
 if TYPE_CHECKING:
@@ -117,13 +116,7 @@ class QueryProgram(Program):
         spending, plan, shards = setting.spending, self.query.plan, max(setting.shards, 1)
         if spending is None or plan.registers is None:
             return None
-        observer: Observer | None = None
-        if spending.learns:
-            control = spending.control
-            shares = Shares.load(control) if control else None
-            observer = Observer(shares, shards)
-            if control is not None and turn.events >= WITHIN:
-                observer = ShardLearning(learner_file(control), turn.batch, shares, shards)
+        observer = observer_of(spending, turn, shards) if spending.learns else None
         mine = turn.part_of(spending, shards)
         # the audited cells of shards are chosen apart
         load = spending.load(mine, spending.newest(self.query), turn.shard)
@@ -139,9 +132,13 @@ class QueryProgram(Program):
         self.query.plan.refuse_unbounded("a load budget")
 
     @property
-    def learns_of(self) -> CompiledQuery | None:
-        """The query of which the driver learns."""
+    def single(self) -> CompiledQuery | None:
+        """The query."""
         return self.query
+
+    def engines(self, schema: pa.Schema, roles: Roles) -> dict[str, CompiledQuery]:  # noqa: ARG002  (it is known)
+        """The query itself."""
+        return {"": self.query}
 
     @property
     def key_words(self) -> str:
