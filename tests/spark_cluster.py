@@ -11,11 +11,12 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tests.kafka_broker import GUARD
 from tests.patience import until
 
 MASTER, WORKER = "org.apache.spark.deploy.master.Master", "org.apache.spark.deploy.worker.Worker"
@@ -56,8 +57,12 @@ class SparkCluster:
         """Let a worker die at once, with its executors and their Python, as a machine that fails does."""
         family = self._family(name)
         for process in family:
-            os.kill(process, signal.SIGKILL)
-        self._begun.pop(name).wait()
+            with suppress(ProcessLookupError):  # the guard of one that is gone ends by itself
+                os.kill(process, signal.SIGKILL)
+        gone = self._begun.pop(name)
+        gone.wait()
+        assert gone.stdin is not None
+        gone.stdin.close()
         return family
 
     def stop(self) -> None:
@@ -79,9 +84,10 @@ class SparkCluster:
         environment |= {"SPARK_DAEMON_JAVA_OPTS": os.environ.get("SPARK_SUBMIT_OPTS", "")}
         with (self.folder / f"{name}.log").open("wb") as log:
             self._begun[name] = subprocess.Popen(
-                [f"{home}/bin/spark-class", program, *words],
+                ["sh", "-c", GUARD, "sh", f"{home}/bin/spark-class", program, *words],
                 cwd=self.folder,
                 env=environment,
+                stdin=subprocess.PIPE,
                 stdout=log,
                 stderr=log,
                 start_new_session=True,
