@@ -6,12 +6,11 @@ In a batch a partition of Spark holds some keys, sorted by time, and is matched 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial, reduce
 
 import pyarrow as pa
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
@@ -22,6 +21,7 @@ from acep_approx.spark.plan import packing
 from acep_approx.spark.plan.columns import column, places, quoted, rising
 from acep_approx.spark.plan.delays import delay
 from acep_approx.spark.plan.packing import GROUP, SHARD, Batches, gathered, packed, packer, spread, unpacker
+from acep_approx.spark.setup.kinds import sent_whole
 from acep_approx.spark.worker.job import Job, Part
 from acep_approx.spark.worker.program import MATCHES
 from acep_approx.spark.worker.shard import Processed, Shard
@@ -66,25 +66,6 @@ WATERMARK = "spark.watermarkDelayMs"
 STAMP = "_acep_time"
 """A column made of a time that is a number, for the watermark."""
 TO_MICROSECONDS = {"s": 10**6, "ms": 10**3, "us": 1, None: 10**3}
-
-
-BROADCAST_ABOVE = "spark.broadcast.UDFCompressionThreshold"
-
-
-@contextmanager
-def sent_whole(spark: SparkSession) -> Iterator[None]:
-    """Let Spark send functions that are made here with their tasks, however large they are.
-
-    Above a megabyte, which is that of some 30,000 queries, they would be broadcast, and the process with which Spark
-    begins a stateful stream cannot read what is broadcast (``BROADCAST_VARIABLE_NOT_LOADED``).
-    """
-    settings = spark.sparkContext._jsc.sc().conf()
-    before = settings.get(BROADCAST_ABOVE, "1m")
-    settings.set(BROADCAST_ABOVE, "1g")
-    try:
-        yield
-    finally:
-        settings.set(BROADCAST_ABOVE, before)
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,7 @@ CORES_SEEN = 1 << 16
 BATCH, TAGS = "streaming.sql.batchId", "spark.job.tags"
 """What Spark calls the number of a micro-batch, and the tags of a job, among the properties of its tasks."""
 TAG = "acep-batch-"
+BROADCAST_ABOVE = "spark.broadcast.UDFCompressionThreshold"
 STATE_STORE = "spark.sql.streaming.stateStore.providerClass"
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 
@@ -48,6 +49,26 @@ def send_file(spark: SparkSession, place: str) -> None:
         spark.addArtifacts(place, file=True)
     else:
         spark.sparkContext.addFile(place)
+
+
+@contextmanager
+def sent_whole(spark: SparkSession) -> Iterator[None]:
+    """Let Spark send functions that are made here with their tasks, however large they are.
+
+    Above a megabyte, which is that of some 30,000 queries, they would be broadcast, and the process with which Spark
+    begins a stateful stream cannot read what is broadcast (``BROADCAST_VARIABLE_NOT_LOADED``).
+    """
+    if is_connect(spark):  # it is the server that would broadcast, by its own settings
+        yield
+        return
+    context: Any = spark.sparkContext
+    settings = context._jsc.sc().conf()
+    before = settings.get(BROADCAST_ABOVE, "1m")
+    settings.set(BROADCAST_ABOVE, "1g")
+    try:
+        yield
+    finally:
+        settings.set(BROADCAST_ABOVE, before)
 
 
 def has_class(spark: SparkSession, name: str) -> bool:
