@@ -126,7 +126,7 @@ def check_shared(spark: SparkSession, control: Path) -> None:
 
     try:
         control.mkdir(parents=True, exist_ok=True)
-        note.touch()
+        replace_file(note, b"")
         is_seen = all(row.seen for row in spark.range(0, 1, 1, 1).mapInArrow(look, "seen boolean").collect())
     except OSError:
         is_seen = False
@@ -137,8 +137,8 @@ def check_shared(spark: SparkSession, control: Path) -> None:
             f"the folder of the checkpoint, {str(control.parent)!r}, is not the same here and on the Spark Connect "
             "server",
             code="ACEP-S052",
-            hint="name one that both have, such as a mounted one; or an address, --checkpoint s3a://BUCKET/FOLDER, "
-            "which will do for a job without a budget",
+            hint="name one that both have, such as a mounted one; or one in an object store that both reach: "
+            "--checkpoint s3a://BUCKET/FOLDER",
         )
 
 

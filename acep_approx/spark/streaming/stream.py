@@ -126,7 +126,7 @@ def start(
     writer = Writer(flow.job, sinks, aside, driver)
     if is_elsewhere and control is not None and (matcher.spending is not None or matcher.program.is_changing):
         (control / TOLD).unlink(missing_ok=True)
-        writer.server = ServerSide(Path(state), control, log_level())
+        writer.server = ServerSide(place_of(state), control, log_level())
     stream = observed(flow.outputs()).writeStream.foreachBatch(writer)
     stream = stream.option("checkpointLocation", state).outputMode("append")
     if until_done:
