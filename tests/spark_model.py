@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from shutil import rmtree
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -109,6 +109,8 @@ class Packed:
     run: Callable[[int], Task]
     are_lost: Callable[[], bool]
     tasks: dict[int, Task] = field(default_factory=dict)
+    sparkSession: ClassVar[object] = None
+    """It is not that of a client of Spark Connect."""
 
     def persist(self) -> None:
         """Nothing is done yet."""
@@ -136,6 +138,7 @@ class Flow:
     """The part of a flow that ``foreachBatch`` asks for."""
 
     job: Job
+    events: Packed
 
     def metrics(self, packed: Packed) -> Any:
         return SimpleNamespace(collect=lambda: packed.of_kind(packing.METRICS))

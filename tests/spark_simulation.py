@@ -23,6 +23,7 @@ from acep_approx.ipc import to_ipc
 from acep_approx.learning.online import LEARNER
 from acep_approx.spark.plan import packing, processor
 from acep_approx.spark.setup.control import CONTROL
+from acep_approx.spark.streaming import stream
 from acep_approx.spark.streaming.driver import Driver
 from acep_approx.spark.streaming.sinks import folder_of
 from acep_approx.spark.streaming.stream import Writer
@@ -101,7 +102,7 @@ class Simulation:
         self._check_restored(driver)
         folder = self.faults.folder
         sinks = [(name, folder_of(folder / name)) for name in self.job.tables]
-        writer = Writer(Flow(self.job), sinks, folder_of(folder / "late"), driver)  # type: ignore[arg-type]
+        writer = Writer(self.job, sinks, folder_of(folder / "late"), driver)
         while self._plan(is_restarted=is_restarted):
             self._micro_batch(writer, driver)
             is_restarted = False
@@ -154,7 +155,8 @@ class Simulation:
         packed = Packed(self._called(batch), lambda number: self._task(number, batch), self._loses_rows)
         refresher = driver.learning[""].refresher if driver.learning else None
         before = refresher.batch if refresher is not None else -1
-        writer(packed, batch)  # type: ignore[arg-type]
+        with patch.object(stream, "Flow", Flow):
+            writer(packed, batch)  # type: ignore[arg-type]
         if refresher is not None:
             self._note_learned(before, batch)
         self.faults.point("Spark commits")
@@ -198,8 +200,7 @@ class Simulation:
             stack.enter_context(self._unwatched())
             if self.rate:
                 self._disturb(stack)
-            told = SimpleNamespace(getLocalProperty={processor.BATCH: str(batch)}.get)
-            stack.enter_context(patch.object(processor, "TaskContext", SimpleNamespace(get=lambda: told)))
+            stack.enter_context(patch.object(processor, "batch_of_task", lambda: batch))
             task = Task(self._step(kept, number, events, plan.watermark), kept)
         self._note_events(number, batch, task)
         return task

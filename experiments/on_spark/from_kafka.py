@@ -87,4 +87,4 @@ def _table(report: Report, where: Place, address: str, each: int, repeats: int) 
 
 
 def _stream(read: DataFrame, plan: str) -> DataFrame:
-    return read if plan == READS else streaming(matcher().flow(read), plan)
+    return read if plan == READS else streaming(matcher("us").flow(read), plan)

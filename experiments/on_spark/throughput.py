@@ -95,10 +95,10 @@ class Recorded:
         return reader.parquet(str(self.where.folder / self.name))
 
 
-def matcher() -> SparkMatcher:
-    """The query on Spark, a shard for each core."""
+def matcher(unit: str | None = None) -> SparkMatcher:
+    """The query on Spark, a shard for each core; ``unit`` is that of times that are numbers."""
     return compile_query(QUERY).spark(
-        time="ts", key="k", id="id", shards=CORES, watermark=f"{DELAY // 1000} milliseconds"
+        time="ts", unit=unit, key="k", id="id", shards=CORES, watermark=f"{DELAY // 1000} milliseconds"
     )
 
 
@@ -188,8 +188,8 @@ class Shop:
     def __init__(self, job: Job) -> None:
         self.job = job
         self.states: dict[int, bytes] = {}
-        assert job.query is not None, "it is of one query"
-        self.local = Matcher(job.query.plan, bind="id")
+        (query,) = job.engines.values()
+        self.local = Matcher(query.plan, bind="id")
         engine: Any = self.local.bind(job.plain, job.roles).engine
         self.in_kernel = 0.0
         engine.update = self._timed(engine.update)
