@@ -15,6 +15,7 @@ from hashlib import sha256
 from pathlib import Path
 from random import Random
 from typing import Any
+from unittest.mock import patch
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -27,7 +28,7 @@ from acep_approx.results.tuning import PastTable, tune
 from acep_approx.spark import Progress, net, session, start, train_history
 from acep_approx.spark.past.tuning import on_spark
 from acep_approx.spark.setup.kinds import STATE_STORE, is_connect
-from acep_approx.spark.streaming.elsewhere import check_shared, finish_watches
+from acep_approx.spark.streaming import elsewhere
 from history.tables import pack
 from tests.patience import ended
 
@@ -107,7 +108,7 @@ class Answers:
         self.told.clear()
         query = self._started(matcher, files, **places, **more)
         ended(query)
-        finish_watches()
+        elsewhere.finish_watches()
         self.numbers = [Progress.of(report) for report in query.recentProgress]
         return self.spark.read.parquet(str(self.home / name)).drop("batch")
 
@@ -220,17 +221,16 @@ class Answers:
             finally:
                 spark.conf.set(STATE_STORE, set_before)
 
-        class Unseen(type(Path())):  # type: ignore[misc]
-            """A folder that only this process has."""
-
-            def touch(self, *_: object, **__: object) -> None:
-                pass
+        def apart() -> None:
+            """What this process writes is not there for a worker."""
+            with patch.object(elsewhere, "replace_file", lambda *_: None):
+                elsewhere.check_shared(spark, checkpoint / "acep")
 
         to = {"to": "jdbc:sqlite:found.db?table=found", "checkpoint": checkpoint}
         tried: dict[str, Callable[[], object]] = {
             "state store": without_rocksdb,
             "database": lambda: start(query.spark(**STREAMED), self._stream(), **to),
-            "checkpoint": lambda: check_shared(spark, Unseen(checkpoint / "acep")),
+            "checkpoint": apart,
             "setting": lambda: session(address, **{"spark.driver.memory": "9g"}),
         }
         return {name: _code(one) for name, one in tried.items()}
