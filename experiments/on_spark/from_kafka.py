@@ -26,6 +26,7 @@ READS = "reads only"
 PLANS = (MATCHER, READS, KEPT)
 TOPIC = "events"
 WANTED = 0.7
+SENT = 50_000
 COLUMNS = [
     Column("plan", "plan"),
     Column("events", "events at once", ",d"),
@@ -62,11 +63,12 @@ def sent(broker: Broker, number: int, seed: int) -> None:
     ticks = table.column("ts").cast("int64").to_pylist()
     letters, keys, ids = (table.column(name).to_pylist() for name in ("type", "k", "id"))
     lines = [
-        f'{{"ts": {ts}, "type": "{letter}", "k": {key}, "id": {number}}}'.encode()
-        for ts, letter, key, number in zip(ticks, letters, keys, ids, strict=True)
+        f'{{"ts": {ts}, "type": "{letter}", "k": {key}, "id": {id_}}}'.encode()
+        for ts, letter, key, id_ in zip(ticks, letters, keys, ids, strict=True)
     ]
-    for partition in range(CORES):
-        broker.send(TOPIC, lines[partition::CORES], partition)
+    for first in range(0, number, SENT):  # a client holds so many at a time
+        for partition in range(CORES):
+            broker.send(TOPIC, lines[first + partition : first + SENT : CORES], partition)
 
 
 def _table(report: Report, where: Place, address: str, each: int, repeats: int) -> None:
