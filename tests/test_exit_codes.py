@@ -18,7 +18,7 @@ from acep_approx.cli.main import EXIT_CODES
 from acep_approx.cli.manpage import manual
 from acep_approx.errors import EXIT_TEMPORARY, TEMPORARY, AcepError, DataError, is_temporary
 from acep_approx.live.checkpoint import CheckpointFolder
-from acep_approx.spark.setup.session import check_master
+from acep_approx.spark.setup.answering import check_master
 from tests.command_line import acep
 from tests.processes import ROOT
 

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import logging
 import os
-import socket
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
 
 import pyarrow as pa
 
 from acep_approx.errors import AcepError, UsageError
+from acep_approx.spark.setup.answering import SERVER, check_server
 from acep_approx.spark.setup.failures import clear_errors, explained
 from acep_approx.spark.setup.kinds import ROCKSDB, STATE_STORE
 from acep_approx.spark.setup.package import write_package
@@ -23,17 +22,12 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 log = logging.getLogger("acep_approx.spark")
-SCHEME = "sc://"
-PORT = 15002
-"""Of a server, where an address has none."""
-ANSWERS = 10.0
-"""Seconds in which a server must answer."""
-SETTINGS = {
+ANYWHERE = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "100000",
     "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
 }
-"""Settings of every session that we start, as far as a client can set them; RocksDB comes with them."""
+"""Settings of every session that we start, also of a client of Spark Connect; RocksDB comes with them."""
 
 
 def address_of_server(master: str | None) -> str | None:
@@ -50,7 +44,7 @@ def address_of_server(master: str | None) -> str | None:
     ('sc://host:15002', None)
     """
     asked = os.environ.get("SPARK_REMOTE") if master is None else master
-    return asked if asked is not None and asked.startswith(SCHEME) else None
+    return asked if asked is not None and asked.startswith(SERVER) else None
 
 
 def running_session() -> SparkSession | None:
@@ -92,42 +86,10 @@ def connected(address: str, given: Mapping[str, str]) -> SparkSession:
     with clear_errors():
         spark = SparkSession.builder.remote(address).getOrCreate()
         spark.client.set_retry_policies([ShortPatience()])
-        ours = SETTINGS if "RocksDB" in (spark.conf.get(STATE_STORE) or "") else {**SETTINGS, STATE_STORE: ROCKSDB}
+        ours = ANYWHERE if "RocksDB" in (spark.conf.get(STATE_STORE) or "") else {**ANYWHERE, STATE_STORE: ROCKSDB}
         _set(spark, {**ours, **given})
         _bring_package(spark)
     return spark
-
-
-def check_server(address: str) -> None:
-    """Check that a server answers: Spark itself tries for minutes.
-
-    Raises
-    ------
-    AcepError
-        ``ACEP-S039``: it does not.
-    UsageError
-        ``ACEP-S043``: this is no address of a server.
-    """
-    parts = urlsplit(address)
-    try:
-        host, port = parts.hostname, parts.port or PORT
-    except ValueError:  # the port is no number, or there is no such port
-        host, port = None, PORT
-    if not host:
-        raise UsageError(
-            "the address of a Spark Connect server needs a host and a port",
-            code="ACEP-S043",
-            hint=f"write --master {SCHEME}HOST:{PORT} (master= in Python)",
-        )
-    try:
-        socket.create_connection((host, port), ANSWERS).close()
-    except OSError as error:
-        raise AcepError(
-            f"no Spark Connect server answers at {SCHEME}{host}:{port}: {error.strerror or error}",
-            code="ACEP-S039",
-            hint="start it, or see whether --master has the right address (master= in Python)",
-            passes=True,
-        ) from error
 
 
 def _check_packages() -> None:

@@ -1,7 +1,7 @@
 """The two kinds of session: classic, with a JVM that belongs to this process, and Spark Connect, with one elsewhere.
 
-A client of Spark Connect has no JVM to ask. What the two kinds do in different ways stands here, and the rest of the
-package calls it without knowing which kind it has.
+A client of Spark Connect has no JVM to ask. What both kinds can do, in different ways, stands here, so that callers
+need not know which kind they have. Who must know, because only one kind can do something, asks ``is_connect``.
 """
 
 from __future__ import annotations

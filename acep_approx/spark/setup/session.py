@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import socket
 import subprocess
 import sys
 import sysconfig
@@ -21,8 +20,8 @@ from threading import Thread
 from typing import TYPE_CHECKING
 
 from acep_approx.errors import AcepError
-from acep_approx.spark.setup.connecting import SETTINGS as ANYWHERE
-from acep_approx.spark.setup.connecting import address_of_server, connected, running_session
+from acep_approx.spark.setup.answering import check_master
+from acep_approx.spark.setup.connecting import ANYWHERE, address_of_server, connected, running_session
 from acep_approx.spark.setup.failures import clear_errors
 from acep_approx.spark.setup.kinds import ROCKSDB, STATE_STORE
 from acep_approx.spark.setup.package import ROOT
@@ -76,9 +75,6 @@ def worth_reading(lines: Iterable[bytes]) -> Iterator[bytes]:
         follows = is_chatter
 
 
-_SPARK_MASTER = re.compile(r"[/,]\[?([^/,]+?)\]?:(\d{1,5})(?=,|$)")
-ANSWERS = 10.0
-"""Seconds in which a Spark master must answer."""
 OLDEST_JAVA = 17
 OLDEST_SPARK = (4, 1)
 INSTALL_JAVA = (
@@ -184,38 +180,6 @@ def check_spark(*, streaming: bool = False) -> None:
             code="ACEP-S033",
             hint="pip install protobuf",
         )
-
-
-def check_master(master: str) -> None:
-    """Check that a Spark master answers, where it is named by its address: Spark itself tries for a minute.
-
-    Parameters
-    ----------
-    master : str
-        ``spark://HOST:PORT``, or several with commas between them; others are not asked.
-
-    Raises
-    ------
-    AcepError
-        ``ACEP-S039``: none of them answers.
-    """
-    failed: OSError | None = None
-    for host, port in _SPARK_MASTER.findall(master) if master.startswith("spark://") else ():
-        try:
-            socket.create_connection((host, int(port)), ANSWERS).close()
-        except OverflowError:  # there is no such port: Spark says so
-            return
-        except OSError as error:
-            failed = error
-        else:
-            return
-    if failed is not None:
-        raise AcepError(
-            f"no Spark master answers at {master}: {failed.strerror or failed}",
-            code="ACEP-S039",
-            hint="start it, or see whether --master has the right address (master= in Python)",
-            passes=True,
-        ) from failed
 
 
 def session(master: str | None = None, **conf: str) -> SparkSession:
