@@ -91,7 +91,7 @@ def point(home: Path, version: int) -> None:
     replace_file(home / LATEST, f"{name_of(version)}\n".encode())
 
 
-def make_version(home: Path, version: int, write: Callable[[Path], None]) -> bool:
+def make_version(home: Path, version: int, write: Callable[[Path], object]) -> bool:
     """Make a version, whole and once.
 
     Parameters
@@ -173,7 +173,7 @@ def _age(entry: Path) -> float:
 # --- in a store -------------------------------------------------------------------------------------------------------
 
 
-def _put_version(home: StorePath, version: int, write: Callable[[Path], None]) -> bool:
+def _put_version(home: StorePath, version: int, write: Callable[[Path], object]) -> bool:
     draft = home / f".draft-{secrets.token_hex(8)}"
     try:
         with TemporaryDirectory(prefix="acep-version-") as folder:

@@ -84,7 +84,7 @@ class ChangingJob:
     def restart(self) -> None:
         """Start the job again, as after a crash of the driver."""
         matcher = QuerySet(time="ts", output=self.output).spark(queries=self.home, id="id", **self.options)  # type: ignore[arg-type]
-        told = _controlled(matcher, str(self.control.parent))
+        told = _controlled(matcher, self.control)
         self.job: Job = told.job(self.events.schema, is_stream=True, shards=self.shards)
         self.driver = Driver(self.job, self.control)
 

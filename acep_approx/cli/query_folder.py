@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 from acep_approx.cli.terminal import amount, read_text, say, show_error
 from acep_approx.errors import AcepError, QueryError, UsageError
-from acep_approx.subscriptions.versions import is_versioned, read_version, weight_of
+from acep_approx.subscriptions.versions import read_version, weight_of
 from history.places import place_of
+from history.versions import has_versions
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -205,7 +206,7 @@ def pieces(folder: Path) -> Iterator[QueryPiece]:
         ``ACEP-U068``: there is no such folder, or no query in it; ``ACEP-U010``: a file cannot be read.
     """
     folder = place_of(folder)
-    if is_versioned(folder):
+    if has_versions(folder):
         version = read_version(folder)
         for one in version.queries:
             yield QueryPiece(folder / version.name, one.id, one.text, 0, one.text)

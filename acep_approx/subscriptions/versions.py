@@ -119,11 +119,6 @@ def weight_of(text: str) -> str | float:
         return str(found[1]) if found else 1.0
 
 
-def is_versioned(home: Path) -> bool:
-    """Return whether a folder has versions, whole or damaged."""
-    return has_versions(home)
-
-
 def newest_number(home: Path) -> int:
     """Return the number of the newest version.
 
@@ -154,7 +149,7 @@ def read_version(home: Path, number: int | None = None) -> Version:
     DataError
         ``ACEP-D210``: it is damaged, or of a later version of acep.
     """
-    if not is_versioned(home):
+    if not has_versions(home):
         raise no_versions(home)
     if number is not None and number not in versions(home):
         there = ", ".join(map(str, reversed(versions(home))))
@@ -240,11 +235,7 @@ def _write(home: Path, version: Version) -> bool:
     text = json.dumps(held, indent=1, ensure_ascii=False) + "\n"
     home.mkdir(parents=True, exist_ok=True)
     clear_left_over(home)
-    return make_version(home, version.number, lambda draft: _write_text(draft / QUERIES, text))
-
-
-def _write_text(file: Path, text: str) -> None:
-    file.write_text(text, encoding="utf-8")
+    return make_version(home, version.number, lambda draft: (draft / QUERIES).write_text(text, encoding="utf-8"))
 
 
 def _point(home: Path) -> None:

@@ -12,11 +12,11 @@ from pathlib import Path
 from tempfile import mkdtemp
 from typing import TYPE_CHECKING
 
+from acep_approx.events.writing.tables import json_lines
 from acep_approx.spark import read_topics
-from experiments.on_spark.plans import CORES, Place, drained, rates, spread, steady
-from experiments.on_spark.throughput import KEPT, KEYS, MATCHER, events, in_turns, matcher, streaming
-from experiments.report import Column, Report
-from experiments.report import Row as Line
+from experiments.on_spark.plans import CORES, Place, drained, rates, steady
+from experiments.on_spark.throughput import KEPT, KEYS, MATCHER, RATES, events, in_lines, matcher, streaming
+from experiments.report import Report
 from tests.kafka_broker import Broker, NoBroker
 
 if TYPE_CHECKING:
@@ -27,16 +27,6 @@ PLANS = (MATCHER, READS, KEPT)
 TOPIC = "events"
 WANTED = 0.7
 SENT = 50_000
-COLUMNS = [
-    Column("plan", "plan"),
-    Column("events", "events at once", ",d"),
-    Column("median", "events/s", ",.0f"),
-    Column("least", "least", ",.0f"),
-    Column("most", "most", ",.0f"),
-    Column("ratio", "matcher / it", ".2f"),
-    Column("ratios", "in turns"),
-    Column("wanted", "wanted", ".1f"),
-]
 
 
 def from_kafka(report: Report, where: Place, each: int, repeats: int, batches: int, seed: int) -> None:
@@ -60,12 +50,7 @@ def sent(broker: Broker, number: int, seed: int) -> None:
     """Send the events of a stream, in turns to the partitions: as many as there are cores."""
     broker.topic(TOPIC, CORES)
     table = events(0, number, seed)
-    ticks = table.column("ts").cast("int64").to_pylist()
-    letters, keys, ids = (table.column(name).to_pylist() for name in ("type", "k", "id"))
-    lines = [
-        f'{{"ts": {ts}, "type": "{letter}", "k": {key}, "id": {id_}}}'.encode()
-        for ts, letter, key, id_ in zip(ticks, letters, keys, ids, strict=True)
-    ]
+    lines = bytes(json_lines(table.set_column(0, "ts", table.column("ts").cast("int64")))).splitlines()
     for first in range(0, number, SENT):  # a client holds so many at a time
         for partition in range(CORES):
             broker.send(TOPIC, lines[first + partition : first + SENT : CORES], partition)
@@ -78,14 +63,9 @@ def _table(report: Report, where: Place, address: str, each: int, repeats: int) 
             read = read_topics(where.spark, address, time="ts", unit="us", at_once=each)
             done = steady(drained(_stream(read, plan), where.new("checkpoint")))
             found[plan].append(statistics.median(rates(done)))
-    lines: list[Line] = []
-    for plan, of_run in found.items():
-        compared = {"ratio": None, "ratios": None, "wanted": None}
-        if plan != MATCHER:
-            compared = in_turns(found[MATCHER], of_run) | {"wanted": WANTED}
-        lines.append({"plan": plan, "events": each, **spread(of_run), **compared})
+    lines = in_lines("from a topic", each, found, wanted=WANTED)
     note = f"medians of runs in turns; {CORES} partitions; reads only: messages as events, and no more"
-    report.table("from_kafka", f"from a topic of Kafka, {KEYS:,} keys, local[{CORES}]", lines, COLUMNS, note)
+    report.table("from_kafka", f"from a topic of Kafka, {KEYS:,} keys, local[{CORES}]", lines, RATES, note)
 
 
 def _stream(read: DataFrame, plan: str) -> DataFrame:

@@ -303,7 +303,7 @@ def _streams(recorded: Recorded, repeats: int) -> tuple[list[Line], list[Done]]:
     ours = [one for run in found[MATCHER] for one in run]
     counted = [one.progress for one in ours if one.progress is not None]
     per_event = sum(one.matches for one in counted) / max(sum(one.events for one in counted), 1)
-    return _lines("stream", ours[0].rows, of_run, per_event), ours
+    return in_lines("stream", ours[0].rows, of_run, per_event), ours
 
 
 def _batches(recorded: Recorded, size: int, repeats: int) -> list[Line]:
@@ -314,10 +314,13 @@ def _batches(recorded: Recorded, size: int, repeats: int) -> list[Line]:
     for turn in range(repeats):
         for plan in plans[:: 1 if turn % 2 else -1]:
             of_run[plan].append(size / batch_seconds(flow, plan))
-    return _lines("batch", size, of_run, found / size)
+    return in_lines("batch", size, of_run, found / size)
 
 
-def _lines(how: str, size: int, of_run: dict[str, list[float]], per_event: float) -> list[Line]:
+def in_lines(
+    how: str, size: int, of_run: dict[str, list[float]], per_event: float | None = None, wanted: float = WANTED
+) -> list[Line]:
+    """The rates of some plans, and how that of the matcher compares with the others."""
     lines: list[Line] = []
     for plan, found in of_run.items():
         line: Line = {"how": how, "plan": plan, "events": size, **spread(found)}
@@ -325,7 +328,7 @@ def _lines(how: str, size: int, of_run: dict[str, list[float]], per_event: float
         if plan == MATCHER:
             line["matches"] = per_event
         else:
-            line |= in_turns(of_run[MATCHER], found) | {"wanted": WANTED}
+            line |= in_turns(of_run[MATCHER], found) | {"wanted": wanted}
         lines.append(line)
     return lines
 

@@ -140,8 +140,8 @@ class SetProgram(Program):
         assert self.columns is not None, "the columns of the events are known"
         common = common_part(self.state, setting.schema, setting.roles)
         running, _ = self._started(setting, turn, state, common)
-        for _ in running.settle() if state is None else ():  # its queries come now, as those of the common part did
-            pass
+        if state is None:
+            _let_come(running)  # as those of the common part did
         return SetWork(running, self.columns, common)
 
     def _started(
@@ -171,8 +171,7 @@ class SetProgram(Program):
         purse = Purse(Load(Budget.parse("1 steps/event")))
         running = with_roles(self.running.fresh(lambda: purse), roles)
         running.begin(schema)
-        for _ in running.settle():
-            pass
+        _let_come(running)
         return {one.known_as: CompiledQuery(one.plan) for one in purse.accounts if _is_observed(one)}
 
     def samples(self, packed: bytes) -> dict[str, bytes]:
@@ -194,8 +193,8 @@ def _is_observed(one: Shedder) -> bool:
 def _spending(spending: Spending, turn: Turn, shards: int = 1, parts: int = 1) -> dict[str, Any]:
     """The part of a budget that a shard has, with the newest histories that are there."""
     given = spending_in(spending, turn, shards, parts)
-    if spending.history is not None:
-        home = place_of(spending.history)
+    if given["history"] is not None:
+        home = place_of(given["history"])
         is_there = not spending.learns or (home.is_dir() and any(map(is_history, home.iterdir())))
         given["history"] = NewestHistories.load(home) if is_there else None
     return given
@@ -205,6 +204,12 @@ def with_roles(running: Running, roles: Roles) -> Running:
     """Return a set that has seen no event, told which columns play which roles."""
     running.wanted |= roles.named
     return running
+
+
+def _let_come(running: Running) -> None:
+    """Let the queries of a set that has seen no event come now, and not with the first event."""
+    for _ in running.settle():
+        pass
 
 
 def without_load(running: Running) -> bytes:
@@ -229,8 +234,7 @@ def common_part(state: bytes, schema: pa.Schema, roles: Roles) -> CommonPart:
     """
     running = with_roles(opened(state)[0], roles)
     running.begin(schema)
-    for _ in running.settle():
-        pass
+    _let_come(running)
     return CommonPart.of(scope_of(running, {}))
 
 

@@ -15,8 +15,9 @@ from acep_approx.cli.query_folder import many as in_words
 from acep_approx.cli.terminal import amount, first_of, say, tell
 from acep_approx.errors import UsageError
 from acep_approx.shell import command_of
-from acep_approx.subscriptions.versions import KeptQuery, Version, change, is_versioned, read_version
+from acep_approx.subscriptions.versions import KeptQuery, Version, change, read_version
 from history.places import place_of
+from history.versions import has_versions
 
 NAMED = 5
 """Queries that a line names."""
@@ -238,7 +239,7 @@ def _without(home: Path, before: Version, ids: Sequence[str]) -> Iterator[KeptQu
 
 
 def _list(home: Path, number: int | None, format: ListForm) -> None:  # noqa: A002  (the option's name)
-    if is_versioned(home) or number not in (None, 1):
+    if has_versions(home) or number not in (None, 1):
         version = read_version(home, number)
     else:  # the files of a plain folder are version 1, and the only one
         version = Version("", 1, tuple(KeptQuery(one.id, 1, one.text.strip()) for one in pieces(home)))

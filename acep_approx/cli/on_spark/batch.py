@@ -151,7 +151,7 @@ def _say_found(results: Results, kind: ResultKind, *, is_one: bool) -> None:
 
 def _write_others(flow: Flow, packed: DataFrame, others: dict[str, Path | None]) -> None:
     """Write the changes and the calls of rules to their folders."""
-    from acep_approx.spark.streaming.places import folders_of
+    from acep_approx.spark.streaming.targets import folders_of
 
     for name, folder in folders_of(flow.job.tables, others).items():
         flow.table(name, packed).write.mode("overwrite").parquet(folder)

@@ -21,7 +21,7 @@ from acep_approx.cli.runs.spending import check_budget
 from acep_approx.cli.terminal import amount, say
 from acep_approx.errors import UsageError
 from acep_approx.events.writing.outfile import JDBC
-from acep_approx.subscriptions.versions import is_versioned
+from history.versions import has_versions
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -146,7 +146,7 @@ def _of_set(request: RunRequest, home: Path, more: dict[str, Any]) -> _Program:
     folder.tell_wrong()
     more["watermark"] = more["watermark"] or options.many.reorder
 
-    if options.stream.stream and is_versioned(home):  # the job takes each new version, and says what it leaves out
+    if options.stream.stream and has_versions(home):  # the job takes each new version, and says what it leaves out
         from acep_approx.api import QuerySet
 
         matcher = QuerySet(**how, **options.source.roles).spark(queries=home, **more)

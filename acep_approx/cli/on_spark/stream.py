@@ -164,7 +164,7 @@ def check_targets(places: Places, kafka: Sequence[str]) -> None:
     to = places.to
     for name in ("to", "changes", "calls", "mirror"):
         if is_table(place := getattr(places, name)):
-            from acep_approx.spark.streaming.places import check_database
+            from acep_approx.spark.streaming.targets import check_database
 
             check_database(name, str(place))
     if is_topic(to):

@@ -62,6 +62,7 @@ class OnSpark:
         AcepError
             As ``read_files``, ``read_growing``, ``start`` and ``SparkMatcher`` have it.
         """
+        from acep_approx.spark.setup.control import control_of
         from acep_approx.spark.sources.files import EventFiles
         from acep_approx.spark.streaming.kept_shards import check_shards
         from history.places import is_remote
@@ -74,7 +75,7 @@ class OnSpark:
             files = EventFiles.in_folder(self.inputs[0], **self.reading)
         matcher = self.matcher(files.schema)
         job = matcher.check(files.schema, is_stream=checkpoint is not None)
-        if checkpoint is not None and matcher.shards is not None:
+        if checkpoint is not None and matcher.shards is not None and control_of(checkpoint) is not None:
             check_shards(job.width, checkpoint)
         return files
 

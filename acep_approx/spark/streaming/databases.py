@@ -245,7 +245,7 @@ DONE = "_acep_op"
 """What was done to a row, in the table of a micro-batch."""
 
 
-def places_of(address: str, tables: Sequence[str], *, mirrors: dict[str, KeptTable] | None = None) -> list[Database]:
+def tables_of(address: str, tables: Sequence[str], *, mirrors: dict[str, KeptTable] | None = None) -> list[Database]:
     """Return the tables of a database for those of rules.
 
     Parameters
@@ -259,7 +259,7 @@ def places_of(address: str, tables: Sequence[str], *, mirrors: dict[str, KeptTab
 
     Examples
     --------
-    >>> [one.table for one in places_of("jdbc:sqlite:base.db?table=log", ["seen", "status"])]
+    >>> [one.table for one in tables_of("jdbc:sqlite:base.db?table=log", ["seen", "status"])]
     ['log_seen', 'log_status']
     """
     made = Database.of(address, None if mirrors is None else "")

@@ -11,7 +11,7 @@ import logging
 from pathlib import Path
 
 from acep_approx.errors import DataError
-from acep_approx.spark.setup.control import CONTROL, control_of
+from acep_approx.spark.setup.control import CONTROL
 from history.files import read_json, replace_file
 
 log = logging.getLogger("acep_approx.spark")
@@ -20,10 +20,7 @@ NOTE = "shards.json"
 
 def known_shards(checkpoint: Path) -> int | None:
     """Return the number of shards that a checkpoint was begun with; None where it does not say, or is new."""
-    control, offsets = control_of(checkpoint), checkpoint / "offsets"
-    if control is None:
-        return None
-    place = control / NOTE
+    place, offsets = checkpoint / CONTROL / NOTE, checkpoint / "offsets"
     if not place.exists() or not (offsets.is_dir() and any(offsets.iterdir())):
         return None
     try:

@@ -23,8 +23,8 @@ from acep_approx.spark.streaming.driver import Driver
 from acep_approx.spark.streaming.elsewhere import TOLD, ServerSide, Watch, check_shared, log_level
 from acep_approx.spark.streaming.kept_shards import check_shards, known_shards, note_shards
 from acep_approx.spark.streaming.metrics import Listener, Progress, observed
-from acep_approx.spark.streaming.places import result_sink, rule_sinks
 from acep_approx.spark.streaming.sinks import Sink, folder_of
+from acep_approx.spark.streaming.targets import result_sink, rule_sinks
 from acep_approx.spark.worker.program import MATCHES
 from history.places import place_of
 
@@ -118,7 +118,7 @@ def start(
     is_elsewhere = is_connect(spark)
     if is_elsewhere and control is not None:
         check_shared(spark, control)
-    flow = _flow(matcher, events, state)
+    flow = _flow(matcher, events, state, control)
     others = rule_sinks(flow, {"changes": changes, "calls": calls, "mirror": mirror})
     sinks = [(MATCHES, result_sink(to, flow, kafka)), *others]
     aside = None if late is None else folder_of(late)
@@ -147,18 +147,35 @@ def start(
     return running
 
 
-def _flow(matcher: SparkMatcher, events: DataFrame, state: str) -> Flow:
+def _flow(matcher: SparkMatcher, events: DataFrame, state: str, control: Path | None) -> Flow:
     """The program on the events, with as many shards as its checkpoint has, and what it keeps there."""
-    control = control_of(state)
     if control is None:
-        return _controlled(matcher, state).flow(events)
+        if matcher.spending is None and not matcher.program.is_changing:
+            return matcher.flow(events)
+        raise UsageError(
+            "a job with a budget, or whose queries come and go, keeps files of its own in its checkpoint, and "
+            f"{state} is for Spark alone",
+            code="ACEP-S083",
+            hint="name a folder of a file system that all machines have: --checkpoint /shared/checkpoint; or let "
+            "Python reach that store, too: AWS_ACCESS_KEY_ID, AWS_ENDPOINT_URL",
+        )
+    checkpoint, matcher = place_of(state), _controlled(matcher, control)
     if matcher.shards is None:
-        matcher = replace(matcher, shards=known_shards(place_of(state)))
-    flow = _controlled(matcher, state).flow(events)
-    control.mkdir(parents=True, exist_ok=True)
-    check_shards(flow.job.width, place_of(state))
-    note_shards(flow.job.width, place_of(state))
+        matcher = replace(matcher, shards=known_shards(checkpoint))
+    flow = matcher.flow(events)
+    check_shards(flow.job.width, checkpoint)
+    note_shards(flow.job.width, checkpoint)
     return flow
+
+
+def _controlled(matcher: SparkMatcher, control: Path) -> SparkMatcher:
+    """The matcher, told of the folder of the job."""
+    control.mkdir(parents=True, exist_ok=True)
+    matcher, spending = replace(matcher, program=matcher.program.controlled(control)), matcher.spending
+    if spending is None:
+        return matcher
+    history = spending.history or (str(control / "history") if spending.learns else None)
+    return replace(matcher, spending=replace(spending, control=str(control), history=history))
 
 
 @contextmanager
@@ -262,23 +279,3 @@ class Writer:
         if any(row.others for row in metrics):
             found = {row.kind: 1 for row in packed.select("kind").distinct().collect()} | found
         return found
-
-
-def _controlled(matcher: SparkMatcher, checkpoint: str) -> SparkMatcher:
-    spending, control = matcher.spending, control_of(checkpoint)
-    if control is None:
-        if spending is None and not matcher.program.is_changing:
-            return matcher
-        raise UsageError(
-            "a job with a budget, or whose queries come and go, keeps files of its own in its checkpoint, and "
-            f"{checkpoint} is for Spark alone",
-            code="ACEP-S083",
-            hint="name a folder of a file system that all machines have: --checkpoint /shared/checkpoint; or let "
-            "Python reach that store, too: AWS_ACCESS_KEY_ID, AWS_ENDPOINT_URL",
-        )
-    control.mkdir(parents=True, exist_ok=True)
-    matcher = replace(matcher, program=matcher.program.controlled(control))
-    if spending is None:
-        return matcher
-    history = spending.history or (str(control / "history") if spending.learns else None)
-    return replace(matcher, spending=replace(spending, control=str(control), history=history))

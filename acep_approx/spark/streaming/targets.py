@@ -10,7 +10,7 @@ from acep_approx.errors import UsageError
 from acep_approx.events.live.kafka_address import is_address, parse_target, settings
 from acep_approx.events.writing.outfile import JDBC
 from acep_approx.spark.setup.java_client import java_settings
-from acep_approx.spark.streaming.databases import Database, places_of
+from acep_approx.spark.streaming.databases import Database, tables_of
 from acep_approx.spark.streaming.sinks import Folder, Sink, TopicSink, folder_of
 from acep_approx.spark.worker.program import CALLS, CHANGES
 
@@ -57,11 +57,11 @@ def rule_sinks(flow: Flow, asked: Mapping[str, Place | None]) -> Iterator[tuple[
         short = [name.removeprefix(CHANGES) for name in names]
         found: Iterable[Sink]
         if argument == "mirror":
-            found = places_of(str(place), short, mirrors=flow.job.parts[0].program.kept_tables)
+            found = tables_of(str(place), short, mirrors=flow.job.parts[0].program.kept_tables)
         elif not str(place).startswith(JDBC):
             found = [_folder(argument, place, name) for name in names]
         elif argument == "changes":
-            found = places_of(str(place), short)
+            found = tables_of(str(place), short)
         else:
             found = [Database.of(str(place))]
         for name, sink in zip(names, found, strict=True):
