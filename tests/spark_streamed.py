@@ -14,7 +14,7 @@ from pyspark.sql.streaming.tws_tester import TwsTester
 
 from acep_approx.ipc import from_ipc, to_ipc
 from acep_approx.spark.plan import packing
-from acep_approx.spark.plan.processor import ShardProcessor
+from acep_approx.spark.plan.processor import SecondProcessor, ShardProcessor
 from acep_approx.spark.worker.job import Job, Part
 from acep_approx.spark.worker.shard import Shard
 
@@ -56,9 +56,47 @@ def shards_of(part: Part, events: pa.Table) -> np.ndarray:
     return np.array([crc32(repr(row).encode()) % part.shards for row in events.select(part.keys).to_pylist()], np.int64)
 
 
-def stand_in(job: Job) -> TwsTester:
+def stand_in(job: Job, *, is_second: bool = False) -> TwsTester:
     """Spark's own stand-in; it is told that no packed row is late, as Spark does not know better either."""
-    return TwsTester(ShardProcessor(job, range(job.shards)), timeMode="EventTime", eventTimeExtractor=lambda _: END)
+    groups = range(job.shards)
+    processor = SecondProcessor(job.second, groups) if is_second else ShardProcessor(job, groups)
+    return TwsTester(processor, timeMode="EventTime", eventTimeExtractor=lambda _: END + 1)
+
+
+class Stages:
+    """The shards of a job, those of a second stage behind those of the first.
+
+    Parameters
+    ----------
+    job : Job
+    """
+
+    def __init__(self, job: Job) -> None:
+        self.job, self._watermark = job, 0
+        self._first = [stand_in(job) for _ in range(job.first_shards)]
+        self._second = {n: stand_in(job, is_second=True) for n in range(job.first_shards, job.shards)}
+        self.found = Streamed()
+
+    def run(self, rows: dict[int, list[Row]], dice: Random) -> None:
+        """Give shards of the first stage their events."""
+        self._go_on([tester.test(n, rows[n]) for n, tester in enumerate(self._first) if rows.get(n)], dice)
+
+    def pass_time(self, watermark: int, dice: Random) -> None:
+        """Let the watermark go on."""
+        self._watermark = watermark
+        self._go_on([tester.setWatermark(watermark) for tester in self._first], dice)
+
+    def _go_on(self, made: list[list[Row]], dice: Random) -> None:
+        """What comes of the first stage goes through the second in the same micro-batch, in any order."""
+        for rows in made if not self._second else ():
+            self.found.take(rows)
+        for number, tester in self._second.items():
+            mine = [row for rows in made for row in rows if row.shard_group == number]
+            dice.shuffle(mine)
+            tester._currentWatermarkMs = self._watermark
+            if mine:
+                self.found.take(tester.test(number, mine))
+            self.found.take(tester._handleExpiredTimers())
 
 
 def streamed(job: Job, events: pa.Table, dice: Random, delay: int = 0, most: int = 9) -> Streamed:
@@ -67,39 +105,45 @@ def streamed(job: Job, events: pa.Table, dice: Random, delay: int = 0, most: int
     arrival = np.argsort(tick + [dice.uniform(0, delay) for _ in tick], kind="stable")
     first, shard = 0, []
     for part in job.parts:
+        if part.is_fed:
+            continue
         shard.append(first + shards_of(part, events))
         first += part.shards
-    testers, found = [stand_in(job) for _ in range(job.shards)], Streamed()
+    stages = Stages(job)
     at, watermark = 0, 0
     while at < len(arrival):
         piece = arrival[at : at + dice.randint(1, most)]
         at += len(piece)
-        for number, tester in enumerate(testers):
+        rows = {}
+        for number in range(job.first_shards):
             mine = [int(i) for of_part in shard for i in piece[of_part[piece] == number]]
             dice.shuffle(mine)
             if mine:
-                payload = to_ipc(events.select(job.schema.names).take(mine))
-                found.take(tester.test(number, [Row(payload=payload)]))
+                rows[number] = [Row(payload=to_ipc(events.select(job.schema.names).take(mine)))]
+        stages.run(rows, dice)
         latest = int(tick[piece].max()) - delay
-        for tester in testers if latest > watermark else ():
-            found.take(tester.setWatermark(latest))
+        if latest > watermark:
+            stages.pass_time(latest, dice)
         watermark = max(watermark, latest)
-    for tester in testers:
-        found.take(tester.setWatermark(END))
-    return found
+    stages.pass_time(END, dice)
+    return stages.found
 
 
 def in_batch(job: Job, events: pa.Table, dice: Random) -> Streamed:
     """Run whole keys together, each with its events in order, as partitions of Spark have them."""
-    found = Streamed()
+    found, passed = Streamed(), list[pa.Table]()
     for one in job.apart():
         (part,) = one.parts
-        shard_of = shards_of(part, events)
+        given = events.select(job.schema.names)
+        if part.is_fed:
+            given = pa.concat_tables(passed).sort_by([(name, "ascending") for name in one.order])
+        shard_of = given.column(part.apart).to_numpy() % part.shards if part.is_fed else shards_of(part, events)
         for number in range(part.shards):
             shard = Shard(one, number)
-            mine = events.select(job.schema.names).take(np.flatnonzero(shard_of == number))
+            mine = given.take(np.flatnonzero(shard_of == number))
             pieces = mine.to_batches(max_chunksize=dice.randint(1, 9))
             for processed in (*(shard.process_sorted(pa.table(piece)) for piece in pieces), shard.finish()):
+                passed += [] if processed.passed is None else [processed.passed]
                 for name, table in processed.tables.items():
                     found.tables[name] += [table] if len(table) else []
     return found

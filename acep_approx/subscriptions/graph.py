@@ -222,9 +222,15 @@ class Graph:
         What stands for events in results, as for ``Execution``.
     weights : dict of int to float
         What match points of queries count for, by number, where that is not 1.
+    passed : frozenset of str
+        Streams that queries of level 0 publish for another set; see ``stages.py``.
+    is_fed : bool
+        Whether another set runs the queries of level 0, and passes on what they publish.
     """
 
     bind: Bind = None
+    passed: frozenset[str] = frozenset()
+    is_fed = False
 
     def __init__(self) -> None:
         self.entries: dict[int, Entry] = {}

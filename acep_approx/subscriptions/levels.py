@@ -34,6 +34,7 @@ from acep_approx.subscriptions.published import (
     roles_above,
     unified,
 )
+from acep_approx.subscriptions.stages import COMPLETED_BY, Given, Passing
 from acep_approx.subscriptions.templates.member import TemplateMember
 
 MANY = 16
@@ -56,7 +57,14 @@ class Levels:
         See ``StreamSide``.
     load : SharedLoad, optional
         A load budget that all engines share; default: nothing is shed.
+
+    Attributes
+    ----------
+    passing : Passing or None
+        Collects what another set is to get of this one.
     """
+
+    passing: Passing | None = None
 
     def __init__(
         self,
@@ -82,7 +90,8 @@ class Levels:
 
     def new_level(self, side: StreamSide, reads: dict[str, int] | None = None, rows: int = 0) -> Level:
         """A level without queries so far."""
-        return Level(side, reads or {}, rows, bind=self._graph.bind, budget=self._budget)
+        graph = self._graph
+        return Level(side, reads or {}, rows, bind=graph.bind, budget=self._budget, passed=graph.passed)
 
     @property
     def base(self) -> StreamSide:
@@ -306,14 +315,21 @@ class Levels:
             yield from self._run(piece)
 
     def _run(self, batch: EventBatch) -> Results:
-        published: list[Published] = []
+        published, moments = list[Published](), batch
+        if self._graph.is_fed:
+            given = Given(batch)
+            batch, published = given.events, [*self._given(given)]
+        if self.passing is not None:
+            self.passing.begin(batch)
         for (number, _), level in self._in_order():
-            if not level.side.queries:
+            if not level.side.queries or (self._graph.is_fed and not number):
                 continue
             events = batch
             if number:
                 parts = [part for part in published if part.name in level.reads and len(part)]
-                events = merged(batch, parts, level.side.columns, self.roles, level.rows)
+                events = merged(batch, parts, level.side.columns, self.roles, level.rows, moments)
+            if not len(events):
+                continue
             level.rows += len(events)
             for member, table in self._shown(level.side, level.side.run(events)):
                 published += self._events_of(member, table)
@@ -325,7 +341,16 @@ class Levels:
         for number, table in tables:
             member = self._member_of[queries[number]]
             member.take_log()
-            yield member, member.shown(table)
+            shown = member.shown(table)
+            if self.passing is not None and COMPLETED_BY in table.column_names:
+                self.passing.results(member, shown, table.column(COMPLETED_BY))
+            yield member, shown
+
+    def _given(self, batch: Given) -> Iterator[Published]:
+        """The events that the results of level 0 are, which another set has found."""
+        for member in map(self._member_of.__getitem__, self.levels[0, None].side.queries):
+            if member.publishing is not None:
+                yield from self._events_of(member, batch.results(member, member.publishing))
 
     def _in_order(self) -> list[tuple[Key, Level]]:
         return sorted(self.levels.items(), key=lambda item: item[0][0])

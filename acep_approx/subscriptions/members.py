@@ -13,6 +13,7 @@ import pyarrow as pa
 from acep_approx.arrays import Floats, Ints
 from acep_approx.engines.runs.load_shedder import LoadShedder
 from acep_approx.events.columns import to_arrow
+from acep_approx.matching.choice import PLAIN, Shown
 from acep_approx.matching.outputs.bind import Bind, Wide, bound_where_shown
 from acep_approx.matching.outputs.kinds import KINDS
 from acep_approx.matching.pipeline import Pipeline
@@ -22,6 +23,7 @@ from acep_approx.matching.stream_side import QuerySide, StreamSide
 from acep_approx.planning.planner import Plan
 from acep_approx.subscriptions.graph import NUMBER, Entry
 from acep_approx.subscriptions.published import Publishing, rows_shown
+from acep_approx.subscriptions.stages import COMPLETED_BY, PLACED
 
 
 class Budgeted(NamedTuple):
@@ -60,6 +62,8 @@ class Level:
         What stands for events in results, as for ``Execution``.
     budget : Budgeted or None
         What its engines share, if not all is to be done.
+    passed : frozenset of str
+        The streams whose events are passed on to another set.
     """
 
     side: StreamSide
@@ -68,6 +72,11 @@ class Level:
     types: dict[str, pa.DataType] = field(default_factory=dict)
     bind: Bind = None
     budget: Budgeted | None = None
+    passed: frozenset[str] = frozenset()
+
+    def shown_of(self, entry: Entry) -> Shown:
+        """What the results of some queries show beside what these ask for."""
+        return PLACED if entry.publish in self.passed else PLAIN
 
     def bind_of(self, entry: Entry) -> tuple[str, ...] | Wide:
         """What stands for events in the results of some queries; those with RETURN, or in CEL, show none."""
@@ -153,6 +162,8 @@ class Member(ABC):
 
     def shown(self, table: pa.Table) -> pa.Table:
         """Results of its side as those of a set: with the number of the query of each, and rows as users see them."""
+        if COMPLETED_BY in table.column_names:
+            table = table.drop_columns([COMPLETED_BY])
         return renumbered(table, self.rows, rows_shown) if self.rows and table.num_rows else table
 
 
@@ -182,7 +193,7 @@ class OneQuery(Member):
         plan = plan_within(budget, entry)
         shedder = None if budget is None else budget.load.shedder(plan, audits_beside=not entry.level)
         how: dict[str, Any] = {"shedding": shedder, "bind": bind, "joins": False, "columns_of": columns_of}
-        self.side = Pipeline(level.side, plan, entry.output, **how)
+        self.side = Pipeline(level.side, plan, entry.output, shown=level.shown_of(entry), **how)
 
     @property
     def pipeline(self) -> Pipeline:

@@ -174,7 +174,12 @@ def unified(base: pa.Schema, streams: Sequence[Publishing]) -> pa.Schema:
 
 
 def merged(
-    base: EventBatch, parts: Sequence[Published], columns: Sequence[str], roles: Roles, first_row: int
+    base: EventBatch,
+    parts: Sequence[Published],
+    columns: Sequence[str],
+    roles: Roles,
+    first_row: int,
+    moments: EventBatch | None = None,
 ) -> EventBatch:
     """The events of a batch with those published: by time, then those of the stream first, by level, by query.
 
@@ -190,9 +195,12 @@ def merged(
         Of the events of the stream.
     first_row : int
         The number of the first event, published ones counted.
+    moments : EventBatch, optional
+        Has a row at each time of ``parts``. Default: ``base``.
     """
+    moments = base if moments is None else moments
     ids = base.first_row + np.arange(len(base)) if base.ids is None else base.ids
-    found = [_of_base(base, columns, roles), *(_of_part(base, part, roles) for part in parts)]
+    found = [_of_base(base, columns, roles), *(_of_part(moments, part, roles) for part in parts)]
     sizes = [len(base), *map(len, parts)]
     shown = [
         pa.RecordBatch.from_pydict({name: own[name] if name in own else pa.nulls(size) for name in columns})
@@ -224,11 +232,11 @@ def began_type(time: pa.DataType, unit: str | None) -> pa.DataType:
     return pa.int64() if tick_unit(time, unit) is None else pa.timestamp("us", tz="UTC")
 
 
-def _of_part(base: EventBatch, part: Published, roles: Roles) -> dict[str, pa.Array]:
+def _of_part(moments: EventBatch, part: Published, roles: Roles) -> dict[str, pa.Array]:
     own = dict(part.data)
     own[BEGAN] = part.began
     # the end of a result is the time of an event of the stream, so that it need not be made of the tick again
-    own[roles.time] = base.data.column(roles.time).take(to_arrow(np.searchsorted(base.ticks, part.ticks)))
+    own[roles.time] = moments.data.column(roles.time).take(to_arrow(np.searchsorted(moments.ticks, part.ticks)))
     own[str(roles_above(roles).type)] = pa.DictionaryArray.from_arrays(
         to_arrow(np.zeros(len(part), np.int64)).cast(pa.int32()), pa.array([part.name])
     )

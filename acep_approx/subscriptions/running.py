@@ -455,6 +455,7 @@ class Running:
         """The same queries, before any event; with another load budget, as may be."""
         running = Running(self.wanted, self.key_idle, self.lateness, new_load or self.new_load)
         running.graph.bind, running.graph.weights = self.graph.bind, dict(self.graph.weights)
+        running.graph.passed, running.graph.is_fed = self.graph.passed, self.graph.is_fed
         numbers = defaultdict[Entry, list[int]](list)
         for number, _, entry in self.graph.numbered:
             numbers[entry].append(number)

@@ -66,6 +66,8 @@ def scope_of(running: Running, options: Head) -> Scope:
             for change in running.changes
         ],
     }
+    if graph.passed or graph.is_fed:
+        scope.head["stage"] = [sorted(graph.passed), graph.is_fed]
     if graph.weights:
         scope.head["weights"] = [*graph.weights.items()]
     if running.load is not None:
@@ -94,6 +96,9 @@ def restored(scope: Scope, compiled: Compile, new_load: Callable[[], SharedLoad]
     running.graph.bind = from_plain(saved["options"].get("bind"))
     running.graph.weights = dict(saved.get("weights", ()))
     finite("weights", *running.graph.weights.values())
+    passed, running.graph.is_fed = saved.get("stage", ((), False))
+    check("stage", good=all(isinstance(one, str) for one in passed) and isinstance(running.graph.is_fed, bool))
+    running.graph.passed = frozenset(passed)
     entries = [_restored_entry(one, compiled) for one in scope.parts["entries"].parts.values()]
     everyone = {entry.number: entry for entry in entries}
     numbers, ids, owners = map(list, zip(*saved["queries"], strict=True)) if saved["queries"] else ([], [], [])

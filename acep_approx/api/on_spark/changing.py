@@ -61,6 +61,7 @@ class ChangingProgram(SetProgram):
     control: str | None = None
     part: int = 0
     is_changing = True
+    in_stages = False
 
     @classmethod
     def reading(cls, options: Running, output: str, home: Path) -> Self:

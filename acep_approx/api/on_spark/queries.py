@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Self
@@ -25,9 +25,19 @@ from acep_approx.shedding.purse import Purse, can_be_observed
 from acep_approx.shedding.shedder import Shedder
 from acep_approx.spark.worker.counters import counters_together
 from acep_approx.spark.worker.observers import observer_of, packed_samples, samples_in
-from acep_approx.spark.worker.program import AGREE, MATCHES, Named, Numbers, Program, Setting, Split, Turn, Work
+from acep_approx.spark.worker.program import AGREE, MATCHES, PASSED, Named, Numbers, Program, Setting, Split, Turn, Work
 from acep_approx.subscriptions.apart import Group, groups_of
 from acep_approx.subscriptions.results import in_types_of
+from acep_approx.subscriptions.stages import (
+    PLACE,
+    QUERY,
+    PassedColumns,
+    Passing,
+    columns_of,
+    events_in,
+    hash_of,
+    own_columns,
+)
 from acep_approx.subscriptions.state import SET, restored, scope_of
 from acep_approx.training.histories import NewestHistories
 from history.places import place_of
@@ -50,10 +60,24 @@ class SetProgram(Program):
         Of the queries, before any event; see ``subscriptions.state``.
     columns : pyarrow.Schema, optional
         Of the results of the whole set, once the columns of the events are known.
+    streams : dict of str to pyarrow.Schema
+        Likewise, of what queries of level 0 publish for others.
+    passing : PassedColumns, optional
+        What it passes on to those of a second stage. Default: nothing.
+    passes_events : bool
+        Whether it passes events on, too: of several parts one does.
+    apart : str
+        Of a second stage: the column that tells apart what it is fed with.
     """
 
     state: bytes
     columns: pa.Schema | None = None
+    streams: Mapping[str, pa.Schema] = field(default_factory=dict)
+    passing: PassedColumns | None = None
+    passes_events: bool = False
+    apart: str = ""
+    in_stages = True
+    """Whether queries that feed one another may be matched apart by different keys."""
 
     @classmethod
     def of(cls, running: Running) -> Self:
@@ -89,7 +113,7 @@ class SetProgram(Program):
         running.graph.bind = shown
         made = replace(self, state=without_load(running))
         found = made._begun(schema, roles).found(iter(()))
-        return replace(made, columns=found.table().schema)
+        return replace(made, columns=found.table().schema, streams=_streams(made._begun(schema, roles)))
 
     def needs(self, schema: pa.Schema, roles: Roles) -> tuple[str, ...]:
         """The columns of events that workers must have."""
@@ -98,13 +122,29 @@ class SetProgram(Program):
     def split(self, roles: Roles, schema: pa.Schema | None = None) -> Split:  # noqa: ARG002  (keys are known without)
         """By keys where all of its queries can be matched apart by them."""
         groups = self._groups(roles)
+        if self.is_fed:
+            return Split(groups[0].keys, BEHIND, self.apart)
         if len(groups) == 1 and groups[0].keys:
             return Split(groups[0].keys, AGREE)
         many = ", and with more shards they are dealt out to more tasks" if len(groups[0].families) > 1 else ""
         return Split((), f"no column is a key of all of its queries, as [user] is{many}")
 
-    def _groups(self, roles: Roles) -> list[Group]:
-        return groups_of(self.running.graph, roles)
+    @property
+    def is_fed(self) -> bool:
+        """Whether it is of a second stage."""
+        return bool(self.apart)
+
+    @property
+    def ties(self) -> tuple[str, ...]:
+        """The columns that order rows of the same event, in what it is fed with."""
+        return (QUERY, PLACE) if self.is_fed else ()
+
+    def passed(self, schema: pa.Schema) -> pa.Schema | None:
+        """Return the columns of what it passes on."""
+        return None if self.passing is None else self.passing.schema(schema)
+
+    def _groups(self, roles: Roles, *, in_stages: bool = False) -> list[Group]:
+        return groups_of(self.running.graph, roles, in_stages=in_stages)
 
     def tables(self, schema: pa.Schema, roles: Roles) -> dict[str, pa.Schema]:  # noqa: ARG002  (they are known)
         """The one table that comes of it."""
@@ -114,16 +154,43 @@ class SetProgram(Program):
     def divided(self, roles: Roles, shards: int) -> Sequence[SetProgram]:
         """Queries that can be matched apart by the same keys together; those without keys by themselves.
 
-        The latter are dealt out, so that each shard has some of them and gets all events.
+        The latter are dealt out, so that each shard has some of them and gets all events. Those of a second stage come
+        behind the others.
         """
-        groups = self._groups(roles)
-        found = [group.ids for group in groups if group.keys]
-        found += [some for group in groups if not group.keys for some in group.dealt(shards)]
-        return [self] if len(found) == 1 else [self._of(ids) for ids in found]
+        groups = self._groups(roles, in_stages=self.in_stages)
+        found = [(group, ids) for group in groups for ids in ([group.ids] if group.keys else group.dealt(shards))]
+        if len(found) == 1:
+            return [self]
+        second = [group for group, _ in found if group.is_second]
+        if not second:
+            return [self._of(ids) for _, ids in found]
+        passing, fed, parts = self._passing(second), 0, list[SetProgram]()
+        for group, ids in found:
+            if group.is_second:
+                parts.append(replace(self._of(ids, is_fed=True), apart=hash_of(fed)))
+                fed += 1
+            elif group.passes:
+                is_first = not any(part.passing for part in parts)
+                part = self._of(ids, passed=frozenset(group.passes))
+                parts.append(replace(part, passing=passing, passes_events=is_first))
+            else:
+                parts.append(self._of(ids))
+        return parts
 
-    def _of(self, ids: Iterable[str]) -> SetProgram:
+    def _passing(self, second: Sequence[Group]) -> PassedColumns:
+        """What queries of a second stage must be given."""
+        graph = self.running.graph
+        ids = {id_ for group in second for id_ in group.ids}
+        readers = {entry for _, id_, entry in graph.numbered if id_ in ids and entry.level}
+        reads = frozenset[str]().union(*(entry.reads for entry in readers))
+        types = None if any(entry.is_about_all for entry in readers) else reads
+        streams = {name: columns for name, columns in self.streams.items() if name in reads}
+        return PassedColumns(streams, types, tuple(group.keys for group in second))
+
+    def _of(self, ids: Iterable[str], *, passed: frozenset[str] = frozenset(), is_fed: bool = False) -> SetProgram:
         """Only some of its queries."""
         running, kept = self.running.fresh(), set(ids)
+        running.graph.passed, running.graph.is_fed = passed, is_fed
         for one in [one for one in running.graph.ids if one not in kept]:
             if one in running.graph.ids:  # it may have gone with another one
                 running.remove(one, cascade=True)
@@ -138,10 +205,17 @@ class SetProgram(Program):
     def begin(self, setting: Setting, turn: Turn, state: bytes | None = None) -> SetWork:
         """Begin in a shard, or go on from a state."""
         assert self.columns is not None, "the columns of the events are known"
-        common = common_part(self.state, setting.schema, setting.roles)
+        common = common_part(self.state, events_in(setting.schema), setting.roles)
         running, _ = self._started(setting, turn, state, common)
         if state is None:
             _let_come(running)  # as those of the common part did
+        if self.passing is not None:
+            assert running.levels is not None, "it has begun"
+            has_events = self.passes_events
+            running.levels.passing = Passing(self.passing, setting.schema, setting.roles, has_events=has_events)
+            running.kept = setting.schema.names
+        elif self.is_fed:
+            running.kept = [*own_columns(setting.schema)]
         return SetWork(running, self.columns, common)
 
     def _started(
@@ -156,18 +230,20 @@ class SetProgram(Program):
             running, kept = opened(state, new_load, common)
         else:
             running, kept = with_roles(self.running.fresh(new_load), setting.roles), {}
-        running.begin(setting.schema)
+        running.begin(events_in(setting.schema))
         return running, kept
 
     def _observers(self, setting: Setting, turn: Turn) -> Callable[[str], Observer] | None:
         """What samples tests for the driver, of the engines of which it learns."""
         spending = setting.spending
-        if spending is None or not spending.learns or spending.control is None:
+        if spending is None or not spending.learns or spending.control is None or self.is_fed:
             return None
         return lambda name: observer_of(spending, turn, max(setting.shards, 1), name)
 
     def engines(self, schema: pa.Schema, roles: Roles) -> dict[str, CompiledQuery]:
         """Its queries that read the stream of events, each by itself."""
+        if self.is_fed:
+            return {}
         purse = Purse(Load(Budget.parse("1 steps/event")))
         running = with_roles(self.running.fresh(lambda: purse), roles)
         running.begin(schema)
@@ -184,6 +260,24 @@ class SetProgram(Program):
         ids = [*self.running.graph.ids]
         shown = ", ".join(ids[:3]) + (", ..." if len(ids) > 3 else "")
         return f"{len(ids):,} queries ({shown})" if len(ids) > 1 else f"the query {shown}"
+
+
+BEHIND = "behind those that publish what they read, which are matched apart by other keys"
+"""Why queries are matched apart in a second stage."""
+
+
+def _streams(running: Running) -> dict[str, pa.Schema]:
+    """What queries of level 0 publish for others, with the columns of its results."""
+    _let_come(running)
+    graph, levels, found = running.graph, running.levels, dict[str, pa.Schema]()
+    assert levels is not None, "it has begun"
+    for name in graph.publishers.keys() & graph.readers.keys():
+        entries = [graph.entries[number] for number in graph.publishers[name]]
+        members = [levels.members[entry.number] for entry in entries if not entry.level and entry.plan.cel is None]
+        attributes = [one for member in members if member.publishing for one in member.publishing.attributes]
+        if members:
+            found[name] = columns_of([member.nothing().schema for member in members], attributes)
+    return found
 
 
 def _is_observed(one: Shedder) -> bool:
@@ -299,6 +393,9 @@ class SetWork(Work):
         found = self.running.found(results)
         if found.rows:
             yield MATCHES, in_types_of(self._columns, found.table())
+        levels = self.running.levels
+        if levels is not None and levels.passing is not None:
+            yield PASSED, levels.passing.take()
 
     @property
     def waits_until(self) -> int | None:

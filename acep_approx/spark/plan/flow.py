@@ -23,7 +23,7 @@ from acep_approx.spark.plan.delays import delay
 from acep_approx.spark.plan.packing import GROUP, SHARD, Batches, gathered, packed, packer, spread, unpacker
 from acep_approx.spark.setup.kinds import sent_whole
 from acep_approx.spark.worker.job import Job, Part
-from acep_approx.spark.worker.program import MATCHES
+from acep_approx.spark.worker.program import MATCHES, PASSED
 from acep_approx.spark.worker.shard import Processed, Shard
 
 
@@ -35,7 +35,8 @@ def matching(job: Job, table: str = MATCHES) -> Callable[[Batches], Batches]:
 
     def match(batches: Batches) -> Batches:
         for processed in _processed(job, batches):
-            yield from processed.tables[table].to_batches()
+            rows = processed.passed if table == PASSED else processed.tables[table]
+            yield from () if rows is None else rows.to_batches()
 
     return match
 
@@ -95,17 +96,23 @@ class Flow:
         """
         if not self.events.isStreaming:
             return self._of_parts(accounting, packing.PACKED)
-        from acep_approx.spark.plan.processor import ShardProcessor
+        from acep_approx.spark.plan.processor import SecondProcessor, ShardProcessor
 
         groups = spread(self.events.sparkSession, self.job.shards)
         rows, processor = self.packed_by_shard(groups).groupBy(GROUP), ShardProcessor(self.job, groups)
         with sent_whole(self.events.sparkSession):
-            return rows.transformWithState(processor, packing.PACKED, "append", "eventTime")
+            if not self.job.fed:
+                return rows.transformWithState(processor, packing.PACKED, "append", "eventTime")
+            passed = rows.transformWithState(processor, packing.ADDRESSED, "append", "eventTime").groupBy(GROUP)
+            second = SecondProcessor(self.job.second, groups)
+            return passed.transformWithState(second, packing.PACKED, "append", "eventTime")
 
     def packed_by_shard(self, groups: Sequence[int]) -> DataFrame:
         """The events of a stream, one row for those of a shard, for which a number of ``spread`` stands."""
         schema, numbers, first = self.job.schema, list[Column](), 0
         for part in self.job.parts:
+            if part.is_fed:
+                continue
             apart = F.pmod(F.xxhash64(*self._key_columns(part)), F.lit(part.shards)) if part.keys else F.lit(0)
             numbers.append((F.lit(first) + apart).cast("int"))
             first += part.shards
@@ -147,8 +154,20 @@ class Flow:
         self, ran: Callable[[Job], Callable[[Batches], Batches]], schema: StructType | str
     ) -> DataFrame:
         """Batch: what comes of all parts of the job, each over events of its own."""
-        found = [self._sorted(job.parts[0]).mapInArrow(ran(job), schema) for job in self.job.apart()]
+        found = [self._sorted_for(job).mapInArrow(ran(job), schema) for job in self.job.apart()]
         return reduce(DataFrame.unionAll, found)
+
+    def _sorted_for(self, job: Job) -> DataFrame:
+        """Batch: the events of a job of one part, which are passed on by others where it is of the second stage."""
+        (part,) = job.parts
+        if not part.is_fed:
+            return self._sorted(part)
+        columns = from_arrow_schema(job.schema, prefer_timestamp_ntz=False)
+        first = [one for one in self.job.apart() if one.parts[0].program.passed(self.job.plain) is not None]
+        sets = [self._sorted(one.parts[0]).mapInArrow(matching(one, PASSED), columns) for one in first]
+        number = (part.shards,) if part.shards else ()
+        apart = reduce(DataFrame.unionAll, sets).repartition(*number, column(part.apart))
+        return apart.sortWithinPartitions(*rising(job.order)).toDF(*places(job.schema))
 
     def _sorted(self, part: Part) -> DataFrame:
         """Batch: whole keys in each partition, and their events in order."""

@@ -16,10 +16,13 @@ import pyarrow as pa
 
 from acep_approx.arrays import Ints
 from acep_approx.ipc import read_ipc, to_ipc
+from acep_approx.spark.worker.program import PASSED
 from acep_approx.spark.worker.shard import Processed, ShardMetrics
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+    from acep_approx.spark.worker.job import Job
 
 SHARD = "_acep_shard"
 """What columns are called that say which shard an event belongs to, with the number of the part behind."""
@@ -49,6 +52,10 @@ SCHEMA = pa.schema(
 )
 """Columns of what comes out of a shard; those after ``payload`` are NULL but for the metrics."""
 PACKED = "shard int, kind string, payload binary, " + ", ".join(f"{name} {sql}" for name, (_, sql) in _NUMBERS.items())
+
+
+ADDRESSED = f"{GROUP} bigint, {PACKED}"
+"""Columns of what comes out of a shard of the first of two stages."""
 
 
 def spread(spark: SparkSession, shards: int) -> tuple[int, ...]:
@@ -139,3 +146,25 @@ def packed(number: int, processed: Processed) -> Iterator[dict[str, Any]]:
     numbers = vars(processed.metrics)
     metrics = {name: list(value) if isinstance(value, tuple) else value for name, value in numbers.items()}
     yield {"shard": number, "kind": METRICS, "payload": processed.sample, **metrics}
+
+
+def addressed(job: Job, number: int, processed: Processed, groups: Sequence[int]) -> Iterator[dict[str, Any]]:
+    """The same of a shard of the first of two stages: each row with the group of a shard of the second.
+
+    What is passed on goes to the shards that need it; all else to any of them, which lets it through.
+    """
+    first = job.first_shards
+    anyone = groups[first + number % (job.shards - first)]
+    for row in packed(number, processed):
+        yield {GROUP: anyone, **row}
+    if processed.passed is None or not processed.passed.num_rows:
+        return
+    nothing = dict.fromkeys(NUMBERS)
+    for part in job.fed:
+        shard = first + processed.passed.column(part.apart).combine_chunks().to_numpy() % part.shards
+        for start in range(0, len(shard), ROWS_AT_ONCE):
+            some = processed.passed.slice(start, ROWS_AT_ONCE)
+            for rows in _by_shard(some, shard[start : start + ROWS_AT_ONCE], np.array(groups, np.int64)):
+                for group, payload in zip(*(column.to_pylist() for column in rows.columns), strict=True):
+                    yield {GROUP: group, "shard": number, "kind": PASSED, "payload": payload, **nothing}
+        first += part.shards

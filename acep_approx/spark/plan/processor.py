@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from acep_approx.spark.worker.job import Job
+    from acep_approx.spark.worker.shard import Processed
 
 STATE = "shard"
 """Name of the state variable: what the state data source calls it."""
@@ -75,7 +76,6 @@ class ShardProcessor(StatefulProcessor):
         """Nothing is open."""
 
     def _step(self, number: int, events: pa.Table, timers: Any) -> Iterator[Row]:
-        from acep_approx.spark.plan.packing import packed
         from acep_approx.spark.worker.held import keep, taken
 
         kept = self._state.get() if self._state.exists() else None
@@ -90,9 +90,50 @@ class ShardProcessor(StatefulProcessor):
         until = shard.waits_until
         if until is not None:  # Spark is to call again when the watermark has passed the first event that waits
             self._handle.registerTimer(-(-until // per_millisecond))
-        for row in packed(number, processed):
-            yield Row(**row)
+        yield from map(_row, self._rows(number, processed))
         keep(shard, self._name, state)
+
+    def _rows(self, number: int, processed: Processed) -> Iterator[dict[str, Any]]:
+        """What comes out of a shard."""
+        from acep_approx.spark.plan.packing import addressed, packed
+
+        if self.job.fed:
+            return addressed(self.job, number, processed, [*self._shards])
+        return packed(number, processed)
+
+
+class SecondProcessor(ShardProcessor):
+    """Keeps the state of the shards of a second stage; what else comes of the first one is let through.
+
+    Parameters
+    ----------
+    job : Job
+        As its shards know it: see ``Job.second``.
+    groups : sequence of int
+    """
+
+    def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: Any) -> Iterator[Row]:  # noqa: N802, N803
+        """Rows of the first stage: what it passes on to the shard is run."""
+        from acep_approx.spark.plan.packing import GROUP
+        from acep_approx.spark.worker.program import PASSED
+
+        mine = []
+        for row in rows:
+            if row.kind == PASSED:
+                mine.append(row)
+            else:
+                yield _row({name: value for name, value in row.asDict().items() if name != GROUP})
+        if mine:
+            yield from super().handleInputRows(key, iter(mine), timerValues)
+
+    def _rows(self, number: int, processed: Processed) -> Iterator[dict[str, Any]]:
+        from acep_approx.spark.plan.packing import packed
+
+        return packed(number, processed)
+
+
+def _row(values: dict[str, Any]) -> Row:
+    return Row(**values)
 
 
 @lru_cache(4)

@@ -28,14 +28,15 @@ def parts_of(program: Program, roles: Roles, shards: int, schema: pa.Schema | No
     found: list[Part] = []
     for one in program.divided(roles, shards):
         split = one.split(roles, schema)
-        found.append(Part(one, split.keys, shards if split.keys else 1, is_copy=bool(found), why=split.why))
+        found.append(Part(one, split.keys, shards if split.keys else 1, bool(found), split.why, split.apart))
     return tuple(found)
 
 
 def split_words(parts: Sequence[Part]) -> Iterator[str]:
     """Yield what to say of how a program is split, and why."""
-    if len(parts) > 1:
-        yield f"the job has {len(parts):,} parts, and each event goes to every part"
+    first = [part for part in parts if not part.is_fed]
+    if len(first) > 1:
+        yield f"the job has {len(first):,} parts, and each event goes to every part"
     for part in parts:
         whose = f"{part.program.words}: " if len(parts) > 1 else "all events are "
         apart = f"matched apart by {', '.join(part.keys)}" if part.keys else "matched in one task"

@@ -45,6 +45,8 @@ class Part:
         Whether its events are copies of those of another part, which tells of those that are left out.
     why : str
         Why it has these keys, or none.
+    apart : str
+        Of a second stage: the column of what is passed on by which rows are matched apart.
     """
 
     program: Program
@@ -52,6 +54,12 @@ class Part:
     shards: int = 1
     is_copy: bool = False
     why: str = ""
+    apart: str = ""
+
+    @property
+    def is_fed(self) -> bool:
+        """Whether its events are what other parts pass on."""
+        return self.program.is_fed
 
 
 @dataclass(frozen=True)
@@ -61,7 +69,7 @@ class Job:
     Parameters
     ----------
     parts : tuple of Part
-        Events go to each of them. Shards are numbered through all parts.
+        Events go to each of the first stage, which come first. Shards are numbered through all parts.
     schema : pyarrow.Schema
         Of the columns that are carried through Spark, in their order there.
     roles : Roles
@@ -113,7 +121,29 @@ class Job:
     def apart(self) -> Iterator[Job]:
         """A job for each part."""
         for part in self.parts:
-            yield replace(self, parts=(part,))
+            yield replace(self.second if part.is_fed else self, parts=(part,))
+
+    @property
+    def fed(self) -> tuple[Part, ...]:
+        """The parts of the second stage."""
+        return tuple(part for part in self.parts if part.is_fed)
+
+    @property
+    def first_shards(self) -> int:
+        """How many shards the first stage has."""
+        return self.shards - sum(part.shards for part in self.fed)
+
+    @property
+    def passed(self) -> pa.Schema | None:
+        """The columns of what the first stage passes on to the second; None where there is none."""
+        every = (part.program.passed(self.plain) for part in self.parts)
+        return next((schema for schema in every if schema is not None), None)
+
+    @property
+    def second(self) -> Job:
+        """The same job as shards of the second stage know it: events are what is passed on."""
+        assert self.passed is not None, "it has two stages"
+        return replace(self, schema=self.passed, order=(*self.order, *self.fed[0].program.ties))
 
     @property
     def key_names(self) -> tuple[str, ...]:

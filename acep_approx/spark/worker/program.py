@@ -32,6 +32,8 @@ Pin = Callable[[int], None]
 """Is told the number of a micro-batch before anything of it is done; a second time where it is done again."""
 MATCHES, CALLS = "matches", "calls"
 """The table that every program has: its results; the table of the calls that rules make."""
+PASSED = "passed on"
+"""The table of what a program gives to those of a second stage; it does not come of the job."""
 AGREE = "all events of a match have the same"
 """Why events are matched apart by keys."""
 CHANGES = "changes of "
@@ -47,10 +49,13 @@ class Split(NamedTuple):
         Columns; none: all events must be matched together.
     why : str
         For people.
+    apart : str
+        Of a second stage: the column that tells rows apart by the keys in what is passed on.
     """
 
     keys: tuple[str, ...]
     why: str
+    apart: str = ""
 
 
 class KeptTable(NamedTuple):
@@ -249,6 +254,20 @@ class Program(ABC):
         setting : Setting
         """
         return None
+
+    @property
+    def is_fed(self) -> bool:
+        """Whether it is of a second stage: its events are what other programs of the job pass on."""
+        return False
+
+    def passed(self, schema: pa.Schema) -> pa.Schema | None:  # noqa: ARG002  (most pass nothing on)
+        """Return the columns of what it passes on, for events of these columns; None: it passes nothing on."""
+        return None
+
+    @property
+    def ties(self) -> tuple[str, ...]:
+        """The columns that order rows of the same event, in what it is fed with."""
+        return ()
 
     @property
     def kept_tables(self) -> dict[str, KeptTable]:

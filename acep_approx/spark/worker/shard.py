@@ -30,7 +30,7 @@ from acep_approx.run.watermarks import NEVER, Watermarks
 from acep_approx.spark.worker.audited import ENDS, GROUPS
 from acep_approx.spark.worker.counters import between
 from acep_approx.spark.worker.job import REASON, Job
-from acep_approx.spark.worker.program import MATCHES, Named, Turn, Work
+from acep_approx.spark.worker.program import MATCHES, PASSED, Named, Turn, Work
 
 
 @dataclass(frozen=True)
@@ -115,14 +115,15 @@ SHARD = Kind("shard", _damaged, _other_format, _of_another)
 class Processed:
     """What came of some events.
 
-    ``tables`` by name; the events that were ``left_out``, with a column ``reason``; the ``metrics``; and the training
-    ``sample`` for a learner, if there is one.
+    ``tables`` by name; the events that were ``left_out``, with a column ``reason``; the ``metrics``; the training
+    ``sample`` for a learner, if there is one; and what is ``passed`` on to a second stage.
     """
 
     tables: dict[str, pa.Table]
     left_out: pa.Table
     metrics: ShardMetrics
     sample: bytes = b""
+    passed: pa.Table | None = None
 
     @property
     def results(self) -> pa.Table:
@@ -181,6 +182,10 @@ class Shard:
             wait. None: nothing is known yet, all wait. It never goes back, though one of a restarted query may.
         """
         begun = time.perf_counter()
+        if self.program.is_fed:  # all that is passed on lies before the watermark that it comes with
+            came, malformed = self.hold(events)
+            due = [] if watermark is None else list(self.order.close(watermark))
+            return self._match(begun, due, malformed, came)
         due = [] if watermark is None else list(self.order.close(watermark))
         if self.program.orders:
             batch, malformed = self._read(events)
@@ -309,6 +314,7 @@ class Shard:
         passed = work.pass_time(self.order.floor) if self.order.floor > NEVER else ()
         steps = chain(passed, run) if self.program.orders else chain(run, passed)
         tables = self._gathered(chain(ready, steps, work.finish() if at_end else ()))
+        passed = tables.pop(PASSED, None)
         if not at_end:
             work.pause()
         late = self.order.left_out.counts.pop(LATE, 0)
@@ -328,18 +334,19 @@ class Shard:
             is_copy=int(self.part.is_copy),
             seconds=time.perf_counter() - begun,
         )
-        return Processed(tables, left_out, metrics, work.sample())
+        return Processed(tables, left_out, metrics, work.sample(), passed)
 
     def _gathered(self, found: Iterable[Named]) -> dict[str, pa.Table]:
         """All tables of the program, each with its rows in the order in which they came."""
-        parts: dict[str, list[pa.Table]] = {name: [] for name in self.job.tables}
+        schemas = dict(self.job.tables)
+        passed = self.program.passed(self.job.plain)
+        if passed is not None:
+            schemas[PASSED] = passed
+        parts: dict[str, list[pa.Table]] = {name: [] for name in schemas}
         for name, table in found:
             if table.num_rows:
-                parts[name].append(table.cast(self.job.tables[name]))
-        return {
-            name: pa.concat_tables(some) if some else self.job.tables[name].empty_table()
-            for name, some in parts.items()
-        }
+                parts[name].append(table.cast(schemas[name]))
+        return {name: pa.concat_tables(some) if some else schemas[name].empty_table() for name, some in parts.items()}
 
     def _began(self, events: int, rows: int) -> Work:
         """The program at work, for so many events of a micro-batch in which so many rows come in or go on."""

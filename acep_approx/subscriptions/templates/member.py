@@ -19,7 +19,7 @@ from acep_approx.arrays import Bools, Ints
 from acep_approx.automaton.letters import LetterReader
 from acep_approx.kernels.classes import ClassPoints
 from acep_approx.matching.binding import bound, with_usable_key
-from acep_approx.matching.choice import way
+from acep_approx.matching.choice import PLAIN, Shown, way
 from acep_approx.matching.keyed_events import KeyedEvents
 from acep_approx.matching.outputs.bind import Wide
 from acep_approx.matching.outputs.kinds import KINDS
@@ -54,6 +54,8 @@ class TemplateSide(QuerySide):
         As for ``Pipeline``.
     budget : Budgeted, optional
         What its engine shares with those of other queries.
+    shown : Shown, optional
+        As for ``Pipeline``.
 
     Attributes
     ----------
@@ -76,7 +78,9 @@ class TemplateSide(QuerySide):
         columns_of: dict[str, tuple[str, ...]] | None = None,
         bind: tuple[str, ...] | Wide = (),
         budget: Budgeted | None = None,
+        shown: Shown = PLAIN,
     ) -> None:
+        self._shown = shown
         self.budget, self._known_as = budget, template.plan.known_as
         self._shedder: EngineShedder | None = None
         self.stream, self.template, self.table, self.output = stream, template, table, KINDS[output]
@@ -105,7 +109,7 @@ class TemplateSide(QuerySide):
 
     def _new_runs(self, table: QueryTable) -> PairRuns:
         """What runs the queries: inside the budget if there is one, unless it answers without partial matches."""
-        how = self.stream, self.template, table, self.output, self._columns_of, self._bind
+        how = self.stream, self.template, table, self.output, self._columns_of, self._bind, self._shown
         made = PairRuns(*how)
         if self.budget is None or made.ladders is not None:
             return made
@@ -332,7 +336,7 @@ class TemplateMember(Member):
         super().__init__(level)
         assert entry.shared is not None, "it is of a template"
         self.columns_of, self._table = columns_of, entry.shared.new_table()
-        how = self._table, entry.output, columns_of, level.bind_of(entry), level.budget
+        how = self._table, entry.output, columns_of, level.bind_of(entry), level.budget, level.shown_of(entry)
         template = replace(entry.shared.template, plan=plan_within(level.budget, entry))
         self.side = TemplateSide(level.side, template, *how)
 

@@ -24,6 +24,7 @@ from acep_approx.events.columns import to_arrow
 from acep_approx.events.keys import NO_KEY, KeyCodes
 from acep_approx.kernels import group as kernel
 from acep_approx.kernels.pairs import Pairs
+from acep_approx.matching.choice import PLAIN, Shown
 from acep_approx.matching.keyed_events import KeyedEvents
 from acep_approx.matching.outputs.bind import Wide
 from acep_approx.matching.outputs.output import NO_POINTS, Points
@@ -202,6 +203,8 @@ class PairRuns:
         If its queries are in CEL: the columns of the streams that they read.
     bind : tuple of str or Wide
         As for ``Pipeline``.
+    shown : Shown, optional
+        As for ``Pipeline``.
     shedder : EngineShedder, optional
         How the engine stays inside a load budget.
 
@@ -233,6 +236,7 @@ class PairRuns:
         output: str,
         columns_of: dict[str, tuple[str, ...]] | None,
         bind: tuple[str, ...] | Wide = (),
+        shown: Shown = PLAIN,
         shedder: EngineShedder | None = None,
     ) -> None:
         self._template, self._table = template, table
@@ -245,7 +249,7 @@ class PairRuns:
         self._inner = PairStream(stream, table, columns)
         plan = by_query(plan)
         how: dict[str, Any] = {"shedding": shedder, "bind": bind, "joins": False, "columns_of": columns_of}
-        self.pipeline = Pipeline(self._inner, plan, output, **how)
+        self.pipeline = Pipeline(self._inner, plan, output, shown=shown, **how)
         self.pipeline.recent.is_fed = True
         results = self.pipeline.results
         results.forgets = False
