@@ -22,6 +22,7 @@ RULES = compile_rules("""
     RULE count ON PATTERN B b WITHIN 1 s DO UPSERT seen SET n = old.n + 1 AT (b.g) END
     RULE often ON PATTERN SEQ(A a, B b) WHERE [g] AND store.seen[b.g].n > 3 WITHIN 2 s
       DO CALL note(b.g, b.x); UPDATE seen SET n = 0 AT (b.g) END
+    RULE all ON PATTERN SEQ(C a, C b) WHERE store.seen[a.g].n > 1 AND a.x < b.x WITHIN 300 ms DO CALL two(a.g, b.g) END
 """)
 ID = "number"
 SHARDS = 3
@@ -35,10 +36,12 @@ BUDGET = "5 steps/event"
 
 
 def desk(**options: Any) -> QuerySet:
-    """Queries by key and without one, and some of a template."""
+    """Queries by key and without one, some that read what those by key publish, and some of a template."""
     made = QuerySet(time="ts", **options)
     made.add("PATTERN SEQ(A a, B b) WHERE [g] AND a.x < b.x WITHIN 2 s", id="by g")
     made.add("PATTERN SEQ(C a, C b) WITHIN 300 ms", id="of all")
+    made.add("PATTERN SEQ(B a, C b) WHERE [g] AND a.x > b.x WITHIN 2 s RETURN a.x AS x PUBLISH Down", id="down")
+    made.add("PATTERN SEQ(Down a, Down b) WHERE a.x < b.x WITHIN 300 ms", id="downs")
     made.add_many("PATTERN SEQ(A a, C b) WHERE [g] AND a.x = :x WITHIN 2 s", [{"x": x} for x in range(5)])
     return made
 

@@ -13,6 +13,7 @@ from pyspark.sql import Row
 from pyspark.sql.streaming.tws_tester import TwsTester
 
 from acep_approx.ipc import from_ipc, to_ipc
+from acep_approx.run.passing import TO_ALL
 from acep_approx.spark.plan import packing
 from acep_approx.spark.plan.processor import SecondProcessor, ShardProcessor
 from acep_approx.spark.worker.job import Job, Part
@@ -105,7 +106,7 @@ def streamed(job: Job, events: pa.Table, dice: Random, delay: int = 0, most: int
     arrival = np.argsort(tick + [dice.uniform(0, delay) for _ in tick], kind="stable")
     first, shard = 0, []
     for part in job.parts:
-        if part.is_fed:
+        if part.stage.is_second:
             continue
         shard.append(first + shards_of(part, events))
         first += part.shards
@@ -135,9 +136,13 @@ def in_batch(job: Job, events: pa.Table, dice: Random) -> Streamed:
     for one in job.apart():
         (part,) = one.parts
         given = events.select(job.schema.names)
-        if part.is_fed:
+        if part.stage.is_second:
             given = pa.concat_tables(passed).sort_by([(name, "ascending") for name in one.order])
-        shard_of = given.column(part.apart).to_numpy() % part.shards if part.is_fed else shards_of(part, events)
+            apart = given.column(part.stage.apart).to_numpy()
+            to_all = (apart == TO_ALL).any()
+            shard_of = apart % (1 if to_all else part.shards)
+        else:
+            shard_of = shards_of(part, events)
         for number in range(part.shards):
             shard = Shard(one, number)
             mine = given.take(np.flatnonzero(shard_of == number))

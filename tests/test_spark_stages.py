@@ -1,8 +1,10 @@
-"""Queries that read what others publish under another key run in a second stage: they find what they find here."""
+"""Queries that read what others publish, and rules that read what others write, under other keys: in two stages."""
 
 from __future__ import annotations
 
+import re
 from collections import Counter
+from dataclasses import replace
 from random import Random
 from typing import Any
 
@@ -12,12 +14,13 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from acep_approx import QuerySet
-from acep_approx.api.on_spark import queries as programs
+from acep_approx import QuerySet, compile_rules
 from acep_approx.events.columns import to_arrow
+from acep_approx.run import passing
 from acep_approx.spark.plan.split import split_words
 from acep_approx.spark.worker import shard as shards
-from acep_approx.subscriptions import stages
+from acep_approx.spark.worker.job import Job
+from acep_approx.spark.worker.program import Stage
 from tests.cases import cases
 from tests.spark_cases import rows
 from tests.spark_streamed import in_batch, streamed
@@ -95,7 +98,7 @@ def test_two_stages_find_what_one_set_finds_here(seed):
 def test_it_is_said_which_queries_run_in_which_stage():
     names = ["low", "low low", "low in a shop", "six", "six and low", "other"]
     job = desk_of(names[:3] + names[5:]).spark(id="id").job(stream(9, 1).schema, is_stream=True, shards=2)
-    assert [(part.keys, part.shards, part.is_fed) for part in job.parts] == [
+    assert [(part.keys, part.shards, part.stage.is_second) for part in job.parts] == [
         (("user",), 2, False), (("shop",), 2, True), ((), 1, True),
     ]  # fmt: skip
     behind = "behind those that publish what they read, which are matched apart by other keys"
@@ -117,7 +120,7 @@ def test_only_events_that_somebody_reads_are_passed_on():
         shard.process(events.select(job.schema.names), 1)
         passed = shard.process(events.slice(0, 0).select(job.schema.names), 10**6).passed
         assert passed is not None
-        own = passed.filter(pc.equal(passed[stages.QUERY], stages.AN_EVENT))
+        own = passed.filter(pc.equal(passed[passing.MAKER], passing.AN_EVENT))
         assert {*own["type"].to_pylist()} == wanted
         assert len(passed) > len(own)
 
@@ -139,11 +142,11 @@ def test_queries_of_a_template_publish_too():
 def test_keys_are_told_apart_whatever_their_types():
     whole, fraction = pa.array([1, 2, None, -3]), pa.array([1.0, 2.0, None, -3.0])
     for other in (fraction, whole.cast(pa.int8()), pa.array([1, 2, None, -3], pa.decimal128(9, 2))):
-        assert stages._hashed([other], 4).tolist() == stages._hashed([whole], 4).tolist()
+        assert passing._hashed([other], 4).tolist() == passing._hashed([whole], 4).tolist()
     words = pa.array(["a", "b", "a"])
-    assert stages._hashed([words.dictionary_encode()], 3).tolist() == stages._hashed([words], 3).tolist()
-    assert len({*stages._hashed([pa.array([0.0, -0.0])], 2).tolist()}) == 1
-    assert len({*stages._hashed([pa.array(range(1000))], 1000) % 7}) == 7
+    assert passing._hashed([words.dictionary_encode()], 3).tolist() == passing._hashed([words], 3).tolist()
+    assert len({*passing._hashed([pa.array([0.0, -0.0])], 2).tolist()}) == 1
+    assert len({*passing._hashed([pa.array(range(1000))], 1000) % 7}) == 7
 
 
 # --- the tests can fail -----------------------------------------------------------------------------------------------
@@ -151,24 +154,24 @@ def test_keys_are_told_apart_whatever_their_types():
 
 def keys_do_not_matter(patch: pytest.MonkeyPatch) -> None:
     """What is passed on goes to the shard of the event that completed it."""
-    patch.setattr(stages, "_hashed", lambda columns, size: np.arange(size) if columns else np.zeros(size, np.int64))
+    patch.setattr(passing, "_hashed", lambda columns, size: np.arange(size) if columns else np.zeros(size, np.int64))
 
 
 def results_are_in_no_order(patch: pytest.MonkeyPatch) -> None:
     """Results of one time are in an order of their own."""
-    patch.setattr(programs.SetProgram, "ties", property(lambda self: (stages.QUERY,) if self.is_fed else ()))
-    add = stages.Passing._add
+    patch.setattr(Stage, "ties", property(lambda self: (passing.MAKER,) if self.is_second else ()))
+    add = passing.Passing._add
 
-    def other(passing: stages.Passing, events: pa.RecordBatch, own: dict[str, pa.Array], keyed: pa.RecordBatch) -> None:
+    def other(one: passing.Passing, events: pa.RecordBatch, own: dict[str, pa.Array], keyed: pa.RecordBatch) -> None:
         turned = to_arrow(np.arange(events.num_rows)[::-1].copy())
-        add(passing, events.take(turned), {n: c.take(turned) for n, c in own.items()}, keyed.take(turned))
+        add(one, events.take(turned), {n: c.take(turned) for n, c in own.items()}, keyed.take(turned))
 
-    patch.setattr(stages.Passing, "_add", other)
+    patch.setattr(passing.Passing, "_add", other)
 
 
 def no_event_is_passed_on(patch: pytest.MonkeyPatch) -> None:
     """The second stage gets results alone."""
-    patch.setattr(stages.Passing, "_chosen", lambda _, events: events.slice(0, 0))
+    patch.setattr(passing.Passing, "_chosen", lambda _, events: events.slice(0, 0))
 
 
 def time_is_that_of_the_first_stage(patch: pytest.MonkeyPatch) -> None:
@@ -176,7 +179,7 @@ def time_is_that_of_the_first_stage(patch: pytest.MonkeyPatch) -> None:
     process = shards.Shard.process
 
     def closes_first(shard: shards.Shard, events: pa.Table, watermark: int | None) -> Any:
-        if shard.program.is_fed and watermark is not None:
+        if shard.program.stage.is_second and watermark is not None:
             list(shard.order.close(watermark))
         return process(shard, events, watermark)
 
@@ -197,6 +200,113 @@ def test_a_mutant_is_noticed(mutant, monkeypatch):
         return False
 
     assert any(map(is_noticed, range(40)))
+
+
+# --- rules ------------------------------------------------------------------------------------------------------------
+
+TABLES = """
+TABLE busy (shop text, n int DEFAULT 0, KEY (shop))
+TABLE warned (user text, n int DEFAULT 0, last text, KEY (user))
+"""
+COUNT = "RULE count ON PATTERN B b WHERE b.x > 3 WITHIN 1 DO UPSERT busy SET n = old.n + 1 AT (b.shop) END\n"
+CLEAR = "RULE clear ON PATTERN SEQ(C c, B b) WHERE [shop] AND b.x > c.x + 4 WITHIN 9 DO DELETE busy AT (c.shop) END\n"
+WARN = """
+RULE warn ON PATTERN SEQ(A a, C b) WHERE [user] AND store.busy[b.shop].n > 1 WITHIN 30
+  DO CALL note(a.x, b.x); UPSERT warned SET n = old.n + 1, last = b.shop AT (a.user) END
+RULE often ON PATTERN A a WHERE store.warned[a.user].n > 2 WITHIN 1 DO CALL far(a.id) END
+"""
+ALONE = "RULE alone ON PATTERN SEQ(A a, A b) WHERE [shop] WITHIN 2 DO CALL alone END\n"
+ACTING = TABLES + COUNT + CLEAR + WARN + ALONE
+CALLED = ("rule", "name", "time", "arguments")
+
+
+def calls_of(table: pa.Table) -> Counter[str]:
+    """Calls without their ids, which say in which shard they were made."""
+    return Counter(str({name: row[name] for name in CALLED}) for row in table.to_pylist())
+
+
+@pytest.mark.parametrize("seed", range(cases(120, 8)))
+def test_rules_in_two_stages_do_what_they_do_here(seed):
+    dice = Random(seed)
+    events, rules = events_of(dice, seed), compile_rules(ACTING)
+    store = {"busy": [{"shop": "s1", "n": 5}]} if dice.random() < 0.5 else {}
+    out = rules.run(events, bind="id", store=store)
+    job = rules.spark(id="id", store=store).job(events.schema, is_stream=True, shards=dice.choice(SHARD_COUNTS))
+    assert [part.keys for part in job.parts] == [("shop",), ("user",)]
+    for found in (streamed(job, events, dice, dice.choice((0, 3))), in_batch(job, events, dice)):
+        for name, changes in out.changes.items():
+            assert found.rows(f"changes of {name}") == rows(changes.drop_columns("row"))
+        assert calls_of(found.table("calls")) == calls_of(out.calls)
+        of_rule = Counter(row["rule"] for row in found.table().to_pylist())
+        assert of_rule == +Counter({name: table.num_rows for name, table in out.items()})
+
+
+def test_it_is_said_which_rules_run_in_which_stage():
+    explained = compile_rules(ACTING).spark(shards=2).explain()
+    first, second = explained.splitlines()
+    assert first.endswith("matched apart by shop: all events of a match have the same, and it names the rows of busy")
+    assert "3 rules (count, clear, alone): " in first
+    behind = "behind those that write what they read, which are matched apart by other keys"
+    assert second == f"         2 rules (warn, often): matched apart by user: {behind}"
+
+
+KEYED = COUNT + CLEAR
+OF_USERS = "RULE u ON PATTERN SEQ(A a, C c) WHERE [user] WITHIN 3"
+OF_ALL = "RULE u ON PATTERN SEQ(A a, C c) WITHIN 3"
+LATE = "RULE late ON PATTERN SEQ(A a, ~(C c)) WITHIN 3 DO UPSERT busy SET n = 0 AT (a.shop) END"
+OF_ANY = "RULE any ON PATTERN SEQ(A a, ANY b) WHERE [user] AND store.busy[b.shop].n > 1 WITHIN 3"
+BACK = "RULE back ON PATTERN B b WHERE store.warned[b.user].n > 1 WITHIN 1 DO UPSERT busy SET n = 0 AT (b.shop) END"
+APART = {
+    "that share no table have keys of their own": (KEYED + OF_USERS, [(("shop",), False), (("user",), False)]),
+    "without a key are by themselves": (KEYED + OF_ALL, [(("shop",), False), ((), False)]),
+    "that wait cannot be in front": (COUNT + LATE + WARN, [((), False)]),
+    "to which all events matter cannot be behind": (KEYED + OF_ANY, [((), False)]),
+    "of a circle stay together": (KEYED + WARN + BACK, [((), False)]),
+}
+
+
+@pytest.mark.parametrize("which", APART)
+def test_rules(which):
+    text, expected = APART[which]
+    job = compile_rules(TABLES + text).spark(id="id").job(stream(9, 1).schema, is_stream=True, shards=2)
+    assert [(part.keys, part.stage.is_second) for part in job.parts] == expected
+
+
+def test_rules_inside_a_budget_stay_together():
+    matcher = compile_rules(ACTING).spark(id="id", budget="100%", full_work=5)
+    assert len(matcher.job(stream(9, 1).schema, is_stream=True, shards=2).parts) == 1
+
+
+def changes_are_not_passed_on(patch: pytest.MonkeyPatch) -> None:
+    """The second stage knows the rows that there were at the beginning."""
+    patch.setattr(passing.Passing, "results", lambda *_: None)
+
+
+def changes_come_behind_events(patch: pytest.MonkeyPatch) -> None:
+    """Changes are known at the end of their time alone."""
+    patch.setattr(Stage, "ties", property(lambda self: (passing.MAKER, passing.PLACE) if self.is_second else ()))
+    second = Job.second.fget
+
+    def other(job: Job) -> Job:
+        made = second(job)
+        time, *others = job.order
+        return replace(made, order=(time, passing.MAKER, *others, passing.PLACE))
+
+    patch.setattr(Job, "second", property(other))
+
+
+@pytest.mark.parametrize("mutant", [changes_are_not_passed_on, changes_come_behind_events])
+def test_a_mutant_of_rules_is_noticed(mutant, monkeypatch):
+    mutant(monkeypatch)
+
+    def is_noticed(seed: int) -> bool:
+        try:
+            test_rules_in_two_stages_do_what_they_do_here(seed)
+        except AssertionError:
+            return True
+        return False
+
+    assert any(map(is_noticed, range(20)))
 
 
 # --- inside a budget --------------------------------------------------------------------------------------------------
@@ -255,3 +365,30 @@ def test_a_stream_goes_on_where_it_was_and_a_batch_finds_the_same(spark, tmp_pat
         query.awaitTermination()
     found = spark.read.parquet(str(tmp_path / "found")).toArrow()
     assert rows(found.select(expected.column_names)) == rows(expected)
+
+
+@pytest.mark.xdist_group("spark")
+def test_rules_in_two_stages_on_spark(spark, tmp_path):
+    from acep_approx.spark import start
+
+    events = stream(300, 5)
+    when = pc.add(pc.multiply(events["ts"], 1_000_000), 1_000_000).cast(pa.timestamp("us", "UTC"))
+    events = events.set_column(0, "ts", when)
+    rules = compile_rules(re.sub(r"WITHIN (\d+)", r"WITHIN \1 s", ACTING))
+    out = rules.run(events, bind="id")
+    (tmp_path / "arrived").mkdir()
+    pq.write_table(events, tmp_path / "arrived" / "all.parquet")
+    matcher = rules.spark(id="id", watermark="3 seconds", shards=2)
+    batch = spark.read.parquet(str(tmp_path / "arrived"))
+    found = matcher.flow(batch).table("changes of warned").toArrow()
+    assert rows(found) == rows(out.changes["warned"].drop_columns("row"))
+    last = events.slice(299).set_column(0, "ts", pa.array([4_000_000_000], pa.timestamp("us", "UTC")))
+    pq.write_table(last.set_column(last.column_names.index("type"), "type", pa.array(["D"])),
+                   tmp_path / "arrived" / "last.parquet")
+    source = spark.readStream.schema(batch.schema).option("maxFilesPerTrigger", 1).parquet(str(tmp_path / "arrived"))
+    places = {"to": tmp_path / "found", "checkpoint": tmp_path / "checkpoint", "changes": tmp_path / "changes"}
+    start(matcher, source, **places, calls=tmp_path / "calls", until_done=True).awaitTermination()
+    for name, changes in out.changes.items():
+        found = spark.read.parquet(str(tmp_path / "changes" / name)).toArrow()
+        assert rows(found.select(changes.drop_columns("row").column_names)) == rows(changes.drop_columns("row"))
+    assert calls_of(spark.read.parquet(str(tmp_path / "calls")).toArrow()) == calls_of(out.calls)

@@ -46,7 +46,7 @@ def apart(program: Program, roles: Roles) -> Apart:
                 what = "has no key, as [user] is" if not own else "has not the key of those before it"
                 return Apart((), f"the pattern of the rule {rule.name!r} {what}")
     written = {write.table for rule in program.rules for write in rule.writes}
-    accesses = [one for rule in program.rules for one in _accesses(rule) if one.table in written]
+    accesses = [one for rule in program.rules for one in rows_named(rule) if one.table in written]
     if candidates is None:  # all patterns are of one event: what names rows decides
         candidates = [*dict.fromkeys(name for one in accesses for name in _names(one, roles) if name is not None)]
     for one in accesses:
@@ -65,7 +65,8 @@ def apart(program: Program, roles: Roles) -> Apart:
 
 def _of_tables(program: Program, written: set[str]) -> str:
     """Where the rows of tables lie."""
-    there = [table.name for table in program.file.tables]
+    named = {one.table for rule in program.rules for one in rows_named(rule)}
+    there = [table.name for table in program.file.tables if table.name in named]
     mine, others = ([name for name in there if (name in written) is is_written] for is_written in (True, False))
     words = [f"it names the rows of {', '.join(mine)}"] if mine else []
     words += [f"each task has all rows of {', '.join(others)}, which no rule writes"] if others else []
@@ -83,7 +84,7 @@ def _keys(rule: CompiledRule, roles: Roles) -> list[str]:
     return [] if rule.plan.counted == "stream" else [roles.column(name) for name in rule.plan.keys]
 
 
-def _accesses(rule: CompiledRule) -> Iterator[Access]:
+def rows_named(rule: CompiledRule) -> Iterator[Access]:
     """The rows that a rule names, also within the keys of others."""
     for write in rule.writes:
         yield Access(rule.name, write.table, write.key)

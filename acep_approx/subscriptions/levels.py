@@ -17,13 +17,15 @@ from contextlib import suppress
 import pyarrow as pa
 
 from acep_approx.errors import DataError, QueryError
+from acep_approx.events.columns import to_numpy
 from acep_approx.events.roles import Roles
 from acep_approx.events.stream import EventBatch
 from acep_approx.matching.renumber import row_columns
 from acep_approx.matching.shared_load import SharedLoad
 from acep_approx.matching.stream_side import QuerySide, StreamSide
 from acep_approx.planning.durations import Duration
-from acep_approx.subscriptions.graph import Entry, Graph
+from acep_approx.run.passing import Passing
+from acep_approx.subscriptions.graph import NUMBER, Entry, Graph
 from acep_approx.subscriptions.members import Budgeted, Level, Member, OneQuery
 from acep_approx.subscriptions.published import (
     BEGAN,
@@ -34,7 +36,7 @@ from acep_approx.subscriptions.published import (
     roles_above,
     unified,
 )
-from acep_approx.subscriptions.stages import COMPLETED_BY, Given, Passing
+from acep_approx.subscriptions.stages import COMPLETED_BY, Given
 from acep_approx.subscriptions.templates.member import TemplateMember
 
 MANY = 16
@@ -342,8 +344,11 @@ class Levels:
             member = self._member_of[queries[number]]
             member.take_log()
             shown = member.shown(table)
-            if self.passing is not None and COMPLETED_BY in table.column_names:
-                self.passing.results(member, shown, table.column(COMPLETED_BY))
+            if self.passing is not None and member.publishing is not None and COMPLETED_BY in table.column_names:
+                rows = to_numpy(table.column(COMPLETED_BY).combine_chunks())
+                (one,) = shown.combine_chunks().to_batches() or (None,)
+                if one is not None:
+                    self.passing.results(str(member.publishing.entry.publish), one.column(NUMBER), one, rows)
             yield member, shown
 
     def _given(self, batch: Given) -> Iterator[Published]:

@@ -20,24 +20,31 @@ from acep_approx.errors import DataError
 from acep_approx.events.stream import EventBatch, earliest
 from acep_approx.matching.outputs.bind import Bind, Wide, as_plain
 from acep_approx.planning.compiled import CompiledQuery
+from acep_approx.run.passing import PassedColumns, events_in, hash_of, own_columns
 from acep_approx.shedding.load import Load
 from acep_approx.shedding.purse import Purse, can_be_observed
 from acep_approx.shedding.shedder import Shedder
 from acep_approx.spark.worker.counters import counters_together
 from acep_approx.spark.worker.observers import observer_of, packed_samples, samples_in
-from acep_approx.spark.worker.program import AGREE, MATCHES, PASSED, Named, Numbers, Program, Setting, Split, Turn, Work
+from acep_approx.spark.worker.program import (
+    AGREE,
+    BEHIND,
+    MATCHES,
+    ONLY,
+    PASSED,
+    Named,
+    Numbers,
+    Program,
+    Setting,
+    Split,
+    Stage,
+    Turn,
+    Work,
+    passing_in,
+)
 from acep_approx.subscriptions.apart import Group, groups_of
 from acep_approx.subscriptions.results import in_types_of
-from acep_approx.subscriptions.stages import (
-    PLACE,
-    QUERY,
-    PassedColumns,
-    Passing,
-    columns_of,
-    events_in,
-    hash_of,
-    own_columns,
-)
+from acep_approx.subscriptions.stages import columns_of
 from acep_approx.subscriptions.state import SET, restored, scope_of
 from acep_approx.training.histories import NewestHistories
 from history.places import place_of
@@ -62,20 +69,13 @@ class SetProgram(Program):
         Of the results of the whole set, once the columns of the events are known.
     streams : dict of str to pyarrow.Schema
         Likewise, of what queries of level 0 publish for others.
-    passing : PassedColumns, optional
-        What it passes on to those of a second stage. Default: nothing.
-    passes_events : bool
-        Whether it passes events on, too: of several parts one does.
-    apart : str
-        Of a second stage: the column that tells apart what it is fed with.
+    stage : Stage
     """
 
     state: bytes
     columns: pa.Schema | None = None
     streams: Mapping[str, pa.Schema] = field(default_factory=dict)
-    passing: PassedColumns | None = None
-    passes_events: bool = False
-    apart: str = ""
+    stage: Stage = ONLY
     in_stages = True
     """Whether queries that feed one another may be matched apart by different keys."""
 
@@ -116,32 +116,22 @@ class SetProgram(Program):
         return replace(made, columns=found.table().schema, streams=_streams(made._begun(schema, roles)))
 
     def needs(self, schema: pa.Schema, roles: Roles) -> tuple[str, ...]:
-        """The columns of events that workers must have."""
-        return self._begun(schema, roles).columns
+        """The columns of events that workers must have: those that are named, too, as queries are refused without."""
+        running = self._begun(schema, roles)
+        _let_come(running)
+        members = () if running.levels is None else dict.fromkeys(running.levels.members.values())
+        named = [name for member in members for name in member.pipeline.named if name in schema.names]
+        return tuple(dict.fromkeys([*running.columns, *named]))
 
     def split(self, roles: Roles, schema: pa.Schema | None = None) -> Split:  # noqa: ARG002  (keys are known without)
         """By keys where all of its queries can be matched apart by them."""
         groups = self._groups(roles)
-        if self.is_fed:
-            return Split(groups[0].keys, BEHIND, self.apart)
+        if self.stage.is_second:
+            return Split(groups[0].keys, BEHIND.format("publish what they read"))
         if len(groups) == 1 and groups[0].keys:
             return Split(groups[0].keys, AGREE)
         many = ", and with more shards they are dealt out to more tasks" if len(groups[0].families) > 1 else ""
         return Split((), f"no column is a key of all of its queries, as [user] is{many}")
-
-    @property
-    def is_fed(self) -> bool:
-        """Whether it is of a second stage."""
-        return bool(self.apart)
-
-    @property
-    def ties(self) -> tuple[str, ...]:
-        """The columns that order rows of the same event, in what it is fed with."""
-        return (QUERY, PLACE) if self.is_fed else ()
-
-    def passed(self, schema: pa.Schema) -> pa.Schema | None:
-        """Return the columns of what it passes on."""
-        return None if self.passing is None else self.passing.schema(schema)
 
     def _groups(self, roles: Roles, *, in_stages: bool = False) -> list[Group]:
         return groups_of(self.running.graph, roles, in_stages=in_stages)
@@ -167,12 +157,11 @@ class SetProgram(Program):
         passing, fed, parts = self._passing(second), 0, list[SetProgram]()
         for group, ids in found:
             if group.is_second:
-                parts.append(replace(self._of(ids, is_fed=True), apart=hash_of(fed)))
+                parts.append(replace(self._of(ids, is_fed=True), stage=Stage(apart=hash_of(fed))))
                 fed += 1
             elif group.passes:
-                is_first = not any(part.passing for part in parts)
-                part = self._of(ids, passed=frozenset(group.passes))
-                parts.append(replace(part, passing=passing, passes_events=is_first))
+                stage = Stage(passing, passes_events=not any(part.stage.passing for part in parts))
+                parts.append(replace(self._of(ids, passed=frozenset(group.passes)), stage=stage))
             else:
                 parts.append(self._of(ids))
         return parts
@@ -209,12 +198,11 @@ class SetProgram(Program):
         running, _ = self._started(setting, turn, state, common)
         if state is None:
             _let_come(running)  # as those of the common part did
-        if self.passing is not None:
+        if self.stage.passing is not None:
             assert running.levels is not None, "it has begun"
-            has_events = self.passes_events
-            running.levels.passing = Passing(self.passing, setting.schema, setting.roles, has_events=has_events)
+            running.levels.passing = passing_in(self.stage, setting)
             running.kept = setting.schema.names
-        elif self.is_fed:
+        elif self.stage.is_second:
             running.kept = [*own_columns(setting.schema)]
         return SetWork(running, self.columns, common)
 
@@ -236,13 +224,13 @@ class SetProgram(Program):
     def _observers(self, setting: Setting, turn: Turn) -> Callable[[str], Observer] | None:
         """What samples tests for the driver, of the engines of which it learns."""
         spending = setting.spending
-        if spending is None or not spending.learns or spending.control is None or self.is_fed:
+        if spending is None or not spending.learns or spending.control is None or self.stage.is_second:
             return None
         return lambda name: observer_of(spending, turn, max(setting.shards, 1), name)
 
     def engines(self, schema: pa.Schema, roles: Roles) -> dict[str, CompiledQuery]:
         """Its queries that read the stream of events, each by itself."""
-        if self.is_fed:
+        if self.stage.is_second:
             return {}
         purse = Purse(Load(Budget.parse("1 steps/event")))
         running = with_roles(self.running.fresh(lambda: purse), roles)
@@ -260,10 +248,6 @@ class SetProgram(Program):
         ids = [*self.running.graph.ids]
         shown = ", ".join(ids[:3]) + (", ..." if len(ids) > 3 else "")
         return f"{len(ids):,} queries ({shown})" if len(ids) > 1 else f"the query {shown}"
-
-
-BEHIND = "behind those that publish what they read, which are matched apart by other keys"
-"""Why queries are matched apart in a second stage."""
 
 
 def _streams(running: Running) -> dict[str, pa.Schema]:

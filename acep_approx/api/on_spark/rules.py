@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from typing import TYPE_CHECKING, Self
@@ -12,31 +12,40 @@ import pyarrow.compute as pc
 
 from acep_approx.api.on_spark.options import spending_in
 from acep_approx.api.rule_budget import RuleSpending, spending_of
+from acep_approx.events.columns import decoded, to_arrow, to_numpy
 from acep_approx.events.stream import EventBatch, earliest
 from acep_approx.ipc import to_ipc
 from acep_approx.matching.outputs.bind import Bind, Wide, as_plain
 from acep_approx.rules.apart import apart
+from acep_approx.rules.portions import OP, Portion, change_of, fed_with, part_of, portions_of
 from acep_approx.rules.program import Program as Rules
 from acep_approx.rules.runner import Runner, fingerprint
+from acep_approx.run.passing import MAKER, OWN, PassedColumns, Passing, hash_of
 from acep_approx.spark.worker.counters import counters_together
 from acep_approx.spark.worker.program import (
     AGREE,
+    BEHIND,
     CALLS,
     CHANGES,
     MATCHES,
+    ONLY,
+    PASSED,
     KeptTable,
     Named,
     Numbers,
     Program,
     Setting,
     Split,
+    Stage,
     Turn,
     Work,
+    passing_in,
 )
 from acep_approx.subscriptions.results import common_columns, in_types_of
 
 if TYPE_CHECKING:
     from acep_approx.events.roles import Roles
+    from acep_approx.rules.compiled import CompiledRule
     from acep_approx.rules.execution import Outcome
     from acep_approx.spark.worker.spending import Spending
 
@@ -61,6 +70,9 @@ class RulesProgram(Program):
         Whether there is a load budget: matches then say whether they are ``certain``.
     named : dict of str to pyarrow.Schema
         The tables that come of it, once the columns of the events are known.
+    stage : Stage
+    given : tuple of str
+        Of the second stage: the tables whose changes it is given, by their numbers.
     """
 
     rules: Rules
@@ -69,6 +81,8 @@ class RulesProgram(Program):
     shed: str | None = None
     spends: bool = False
     named: dict[str, pa.Schema] = field(default_factory=dict)
+    stage: Stage = ONLY
+    given: tuple[str, ...] = ()
 
     @property
     def identity(self) -> dict[str, str]:
@@ -93,19 +107,70 @@ class RulesProgram(Program):
         return runner
 
     def _tables(self, nothing: Outcome) -> dict[str, pa.Schema]:
-        some = {name: _apart(table) for name, table in nothing.matches.items()}
+        some = {name: self.shown(name, table) for name, table in nothing.matches.items()}
         found = {MATCHES: pa.schema([(RULE, pa.string()), *common_columns(one.schema for one in some.values())])}
         found |= {CHANGES + name: without_row(one).schema for name, one in nothing.changes.items()}
         return found | ({CALLS: without_row(nothing.calls).schema} if self.rules.call_names else {})
 
+    def shown(self, rule: str, table: pa.Table) -> pa.Table:
+        """Matches without the rows of match points, and with another name for a column ``rule`` of their own."""
+        if any(one.name == rule and one.each == "point" for one in self.rules.file.rules):
+            table = without_row(table)
+        return table.rename_columns([f"{name}_" if name == RULE else name for name in table.column_names])
+
     def needs(self, schema: pa.Schema, roles: Roles) -> tuple[str, ...]:
-        """The columns of events that workers must have."""
-        return self._begun(schema, roles).columns
+        """The columns of events that workers must have: those that are named, too, as rules are refused without."""
+        runner = self._begun(schema, roles)
+        bound = runner.execution.bound
+        assert bound is not None, "it has begun"
+        named = [name for pipeline in bound.pipelines.values() for name in pipeline.named]
+        leaves = [roles.column(leaf.name) for rule in self.rules.rules for leaf in rule.leaves if leaf.name is not None]
+        return tuple(name for name in dict.fromkeys([*runner.columns, *named, *leaves]) if name in schema.names)
 
     def split(self, roles: Roles, schema: pa.Schema | None = None) -> Split:  # noqa: ARG002  (keys are known without)
         """By the columns that name the rows of their tables."""
+        if self.stage.is_second:
+            own = Rules(self.rules.file, tuple(self._own))
+            return Split(apart(own, roles).keys, BEHIND.format("write what they read"))
         found = apart(self.rules, roles)
         return Split(found.keys, ", and ".join((AGREE, *filter(None, (found.why,)))) if found.keys else found.why)
+
+    def divided(self, roles: Roles, shards: int) -> Sequence[RulesProgram]:  # noqa: ARG002  (their number is no matter)
+        """Rules that share no table apart, by their own keys; and those that read what others write behind these.
+
+        Inside a budget they stay together: what is certain depends on what was shed elsewhere.
+        """
+        portions = [] if self.spends else portions_of(self.rules, roles)
+        if len(portions) < 2:
+            return [self]
+        second = [one for one in portions if one.fed]
+        passing, parts = self._passing(second), list[RulesProgram]()
+        for one in portions:
+            if one.fed:
+                stage = Stage(apart=hash_of(second.index(one)))
+                given = tuple(passing.streams)
+                parts.append(replace(self, rules=fed_with(self.rules, one), stage=stage, given=given))
+                continue
+            writes = {write.table for rule in one.rules for write in rule.writes}
+            stage = ONLY
+            if writes & passing.streams.keys():
+                stage = Stage(passing, passes_events=not any(part.stage.passing for part in parts))
+            parts.append(replace(self, rules=part_of(self.rules, one.rules), stage=stage))
+        return parts
+
+    def _passing(self, second: Sequence[Portion]) -> PassedColumns:
+        """What rules of the second stage must be given."""
+        types = frozenset[str]().union(*(rule.plan.reads for one in second for rule in one.rules))
+        tables = sorted({table for one in second for table in one.fed})
+        streams = {name: self._changes(name) for name in tables}
+        return PassedColumns(streams, types, tuple(one.keys for one in second), to_all=True)
+
+    def _changes(self, table: str) -> pa.Schema:
+        """The columns of the changes of a table under the names that it has for them."""
+        known = self.named.get(CHANGES + table)
+        if known is None:  # the events are not known yet
+            return pa.schema([])
+        return pa.schema([*zip(_names_in(self.rules, table), known.types[len(WHEN) :], strict=True)])
 
     def tables(self, schema: pa.Schema, roles: Roles) -> dict[str, pa.Schema]:  # noqa: ARG002  (they are known)
         """The matches of all rules; the changes of each table; calls, if there can be any."""
@@ -129,7 +194,7 @@ class RulesProgram(Program):
             runner = self._begun(setting.schema, setting.roles, spending)
         else:
             runner = Runner.restored(self.rules, state, spending)
-        return RulesWork(runner, setting.tables[MATCHES], turn.shard)
+        return RulesWork(runner, setting, self, turn.shard)
 
     @property
     def kept_tables(self) -> dict[str, KeptTable]:
@@ -142,8 +207,15 @@ class RulesProgram(Program):
 
     @property
     def words(self) -> str:
-        """What they are, for people."""
-        return "the rules"
+        """How many rules these are, and which."""
+        names = [rule.name for rule in self._own]
+        shown = ", ".join(names[:3]) + (", ..." if len(names) > 3 else "")
+        return f"{len(names):,} rules ({shown})" if len(names) > 1 else f"the rule {shown}"
+
+    @property
+    def _own(self) -> list[CompiledRule]:
+        """Its rules without those that apply the changes that it is given."""
+        return [rule for rule in self.rules.rules if not rule.name.startswith(OWN)]
 
 
 class RulesWork(Work):
@@ -152,14 +224,16 @@ class RulesWork(Work):
     Parameters
     ----------
     runner : Runner
-    columns : pyarrow.Schema
-        Of the matches of all rules.
+    setting : Setting
+    program : RulesProgram
     shard : int
         Its number: calls are known by it, too.
     """
 
-    def __init__(self, runner: Runner, columns: pa.Schema, shard: int) -> None:
-        self.runner, self._columns, self._shard = runner, columns, shard
+    def __init__(self, runner: Runner, setting: Setting, program: RulesProgram, shard: int) -> None:
+        self.runner, self._shard, self._program = runner, shard, program
+        self._columns, self._roles = setting.tables[MATCHES], setting.roles
+        self._passing = passing_in(program.stage, setting)
 
     @property
     def arrived(self) -> int:
@@ -168,8 +242,39 @@ class RulesWork(Work):
 
     def run(self, events: EventBatch) -> Iterator[Named]:
         """Run the events of a micro-batch."""
+        if self._program.given:
+            events = self._with_changes(events)
+        if self._passing is not None:
+            self._passing.begin(EventBatch(self.runner.arrived, events.ticks, events.data))
         for outcome in self.runner.run(events.of_columns(self.runner.columns, self.runner.arrived)):
+            if self._passing is not None:
+                self._pass_on(outcome, self._passing)
+                yield PASSED, self._passing.take()
             yield from self._named(outcome)
+
+    def _pass_on(self, outcome: Outcome, passing: Passing) -> None:
+        """Let the second stage know what was written."""
+        of = self._program.stage.passing
+        for number, name in enumerate(of.streams if of is not None else ()):
+            changes = outcome.changes.get(name)
+            if changes is not None and changes.num_rows:
+                rows = to_numpy(changes.column("row").combine_chunks())
+                columns = [column.combine_chunks() for column in without_row(changes).columns[len(WHEN) :]]
+                shown = pa.RecordBatch.from_arrays(columns, names=_names_in(self._program.rules, name))
+                passing.results(name, pa.repeat(pa.scalar(number, pa.int64()), len(rows)), shown, rows)
+
+    def _with_changes(self, events: EventBatch) -> EventBatch:
+        """Events among which the changes of tables have types of their own."""
+        type_ = str(self._roles.type)
+        of = [change_of(name) for name in self._program.given]
+        maker = to_numpy(events.data.column(MAKER))
+        changed = pa.array(of, pa.string()).take(to_arrow(maker.clip(0)))
+        data = events.data.set_column(
+            events.data.schema.get_field_index(type_),
+            type_,
+            pc.if_else(pa.array(maker >= 0), changed, decoded(events.data.column(type_))),
+        )
+        return EventBatch(events.first_row, events.ticks, data)
 
     def pass_time(self, tick: int) -> Iterator[Named]:
         """No event before ``tick`` comes any more."""
@@ -181,11 +286,13 @@ class RulesWork(Work):
 
     def _named(self, outcome: Outcome) -> Iterator[Named]:
         for rule, table in outcome.matches.items():
-            if table.num_rows:
-                named = _apart(table).add_column(0, RULE, pa.array([rule] * table.num_rows, pa.string()))
+            if table.num_rows and not rule.startswith(OWN):
+                of = pa.array([rule] * table.num_rows, pa.string())
+                named = self._program.shown(rule, table).add_column(0, RULE, of)
                 yield MATCHES, in_types_of(self._columns, named)
         for name, table in outcome.changes.items():
-            yield CHANGES + name, without_row(table)
+            if name not in self._program.given:
+                yield CHANGES + name, without_row(table)
         if outcome.calls.num_rows:
             calls = without_row(outcome.calls)
             ids = pc.binary_join_element_wise(calls.column("id"), f"shard {self._shard}", "@")
@@ -208,9 +315,14 @@ class RulesWork(Work):
         return counters_together(self.runner.execution.counters.events, purse)
 
 
-def _apart(table: pa.Table) -> pa.Table:
-    """A table of matches whose own column ``rule`` is not taken for that of all rules."""
-    return table.rename_columns([f"{name}_" if name == RULE else name for name in table.column_names])
+WHEN = ("time", "rule")
+"""The columns of changes that say when one was made, and by what."""
+
+
+def _names_in(rules: Rules, table: str) -> list[str]:
+    """The columns of the changes of a table, behind those that say when and by what."""
+    of = rules.file.table(table)
+    return [OP, *(column.name for column in (*of.keys, *of.values))]
 
 
 def without_row(table: pa.Table) -> pa.Table:

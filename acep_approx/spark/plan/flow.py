@@ -111,7 +111,7 @@ class Flow:
         """The events of a stream, one row for those of a shard, for which a number of ``spread`` stands."""
         schema, numbers, first = self.job.schema, list[Column](), 0
         for part in self.job.parts:
-            if part.is_fed:
+            if part.stage.is_second:
                 continue
             apart = F.pmod(F.xxhash64(*self._key_columns(part)), F.lit(part.shards)) if part.keys else F.lit(0)
             numbers.append((F.lit(first) + apart).cast("int"))
@@ -160,13 +160,14 @@ class Flow:
     def _sorted_for(self, job: Job) -> DataFrame:
         """Batch: the events of a job of one part, which are passed on by others where it is of the second stage."""
         (part,) = job.parts
-        if not part.is_fed:
+        if not part.stage.is_second:
             return self._sorted(part)
         columns = from_arrow_schema(job.schema, prefer_timestamp_ntz=False)
-        first = [one for one in self.job.apart() if one.parts[0].program.passed(self.job.plain) is not None]
+        first = [one for one in self.job.apart() if one.parts[0].stage.passing is not None]
         sets = [self._sorted(one.parts[0]).mapInArrow(matching(one, PASSED), columns) for one in first]
-        number = (part.shards,) if part.shards else ()
-        apart = reduce(DataFrame.unionAll, sets).repartition(*number, column(part.apart))
+        passed, number = reduce(DataFrame.unionAll, sets), (part.shards,) if part.shards else ()
+        to_one = any(one.parts[0].stage.to_all for one in first)  # each row once: shards could be in one task
+        apart = passed.repartition(1) if to_one else passed.repartition(*number, column(part.stage.apart))
         return apart.sortWithinPartitions(*rising(job.order)).toDF(*places(job.schema))
 
     def _sorted(self, part: Part) -> DataFrame:

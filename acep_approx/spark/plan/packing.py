@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from acep_approx.arrays import Ints
 from acep_approx.ipc import read_ipc, to_ipc
+from acep_approx.run.passing import TO_ALL
 from acep_approx.spark.worker.program import PASSED
 from acep_approx.spark.worker.shard import Processed, ShardMetrics
 
@@ -161,10 +162,11 @@ def addressed(job: Job, number: int, processed: Processed, groups: Sequence[int]
         return
     nothing = dict.fromkeys(NUMBERS)
     for part in job.fed:
-        shard = first + processed.passed.column(part.apart).combine_chunks().to_numpy() % part.shards
-        for start in range(0, len(shard), ROWS_AT_ONCE):
-            some = processed.passed.slice(start, ROWS_AT_ONCE)
-            for rows in _by_shard(some, shard[start : start + ROWS_AT_ONCE], np.array(groups, np.int64)):
-                for group, payload in zip(*(column.to_pylist() for column in rows.columns), strict=True):
-                    yield {GROUP: group, "shard": number, "kind": PASSED, "payload": payload, **nothing}
+        apart = processed.passed.column(part.stage.apart).combine_chunks().to_numpy()
+        for shard in range(part.shards):
+            mine = np.flatnonzero((apart == TO_ALL) | (apart % part.shards == shard))
+            for start in range(0, len(mine), ROWS_AT_ONCE):
+                payload = to_ipc(processed.passed.take(pa.array(mine[start : start + ROWS_AT_ONCE])))
+                row = {GROUP: groups[first + shard], "shard": number, "kind": PASSED, "payload": payload}
+                yield row | nothing
         first += part.shards

@@ -28,13 +28,13 @@ def parts_of(program: Program, roles: Roles, shards: int, schema: pa.Schema | No
     found: list[Part] = []
     for one in program.divided(roles, shards):
         split = one.split(roles, schema)
-        found.append(Part(one, split.keys, shards if split.keys else 1, bool(found), split.why, split.apart))
+        found.append(Part(one, split.keys, shards if split.keys else 1, is_copy=bool(found), why=split.why))
     return tuple(found)
 
 
 def split_words(parts: Sequence[Part]) -> Iterator[str]:
     """Yield what to say of how a program is split, and why."""
-    first = [part for part in parts if not part.is_fed]
+    first = [part for part in parts if not part.stage.is_second]
     if len(first) > 1:
         yield f"the job has {len(first):,} parts, and each event goes to every part"
     for part in parts:

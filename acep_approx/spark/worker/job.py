@@ -15,7 +15,7 @@ from acep_approx.events.roles import Roles
 from acep_approx.events.time import tick_unit
 from acep_approx.shedding.splitting import Split
 from acep_approx.shedding.timing import Overhead
-from acep_approx.spark.worker.program import MATCHES, Program, Setting
+from acep_approx.spark.worker.program import MATCHES, Program, Setting, Stage
 from acep_approx.spark.worker.spending import Spending
 
 if TYPE_CHECKING:
@@ -45,8 +45,6 @@ class Part:
         Whether its events are copies of those of another part, which tells of those that are left out.
     why : str
         Why it has these keys, or none.
-    apart : str
-        Of a second stage: the column of what is passed on by which rows are matched apart.
     """
 
     program: Program
@@ -54,12 +52,11 @@ class Part:
     shards: int = 1
     is_copy: bool = False
     why: str = ""
-    apart: str = ""
 
     @property
-    def is_fed(self) -> bool:
-        """Whether its events are what other parts pass on."""
-        return self.program.is_fed
+    def stage(self) -> Stage:
+        """That of its program."""
+        return self.program.stage
 
 
 @dataclass(frozen=True)
@@ -121,12 +118,12 @@ class Job:
     def apart(self) -> Iterator[Job]:
         """A job for each part."""
         for part in self.parts:
-            yield replace(self.second if part.is_fed else self, parts=(part,))
+            yield replace(self.second if part.stage.is_second else self, parts=(part,))
 
     @property
     def fed(self) -> tuple[Part, ...]:
         """The parts of the second stage."""
-        return tuple(part for part in self.parts if part.is_fed)
+        return tuple(part for part in self.parts if part.stage.is_second)
 
     @property
     def first_shards(self) -> int:
@@ -136,14 +133,14 @@ class Job:
     @property
     def passed(self) -> pa.Schema | None:
         """The columns of what the first stage passes on to the second; None where there is none."""
-        every = (part.program.passed(self.plain) for part in self.parts)
+        every = (part.stage.passed(self.plain) for part in self.parts)
         return next((schema for schema in every if schema is not None), None)
 
     @property
     def second(self) -> Job:
         """The same job as shards of the second stage know it: events are what is passed on."""
         assert self.passed is not None, "it has two stages"
-        return replace(self, schema=self.passed, order=(*self.order, *self.fed[0].program.ties))
+        return replace(self, schema=self.passed, order=(*self.order, *self.fed[0].stage.ties))
 
     @property
     def key_names(self) -> tuple[str, ...]:

@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from acep_approx.events.stream import EventBatch
 from acep_approx.matching.outputs.bind import Bind
+from acep_approx.run.passing import MAKER, PLACE, PassedColumns, Passing
 from acep_approx.shedding.splitting import shard_budget
 
 if TYPE_CHECKING:
@@ -49,13 +50,10 @@ class Split(NamedTuple):
         Columns; none: all events must be matched together.
     why : str
         For people.
-    apart : str
-        Of a second stage: the column that tells rows apart by the keys in what is passed on.
     """
 
     keys: tuple[str, ...]
     why: str
-    apart: str = ""
 
 
 class KeptTable(NamedTuple):
@@ -72,6 +70,50 @@ class KeptTable(NamedTuple):
     keys: tuple[str, ...]
     values: tuple[str, ...]
     rows: pa.Table
+
+
+@dataclass(frozen=True)
+class Stage:
+    """Which of the two stages of a job a program is of.
+
+    Attributes
+    ----------
+    passing : PassedColumns or None
+        What it passes on to those of the second stage.
+    passes_events : bool
+        Whether it passes events on, too: of several programs one does.
+    apart : str
+        Of the second stage: the column that tells keys apart in what it is fed with.
+    """
+
+    passing: PassedColumns | None = None
+    passes_events: bool = False
+    apart: str = ""
+
+    @property
+    def is_second(self) -> bool:
+        """Whether its events are what other programs of the job pass on."""
+        return bool(self.apart)
+
+    @property
+    def to_all(self) -> bool:
+        """Whether all shards of the second stage need what it passes on, beside events."""
+        return self.passing is not None and self.passing.to_all
+
+    @property
+    def ties(self) -> tuple[str, ...]:
+        """The columns that order rows of the same event, in what it is fed with."""
+        return (MAKER, PLACE) if self.is_second else ()
+
+    def passed(self, schema: pa.Schema) -> pa.Schema | None:
+        """Return the columns of what is passed on, for events of these columns; None: nothing is."""
+        return None if self.passing is None else self.passing.schema(schema)
+
+
+ONLY = Stage()
+"""That of a job of one stage."""
+BEHIND = "behind those that {}, which are matched apart by other keys"
+"""Why programs are matched apart in a second stage."""
 
 
 @dataclass(frozen=True)
@@ -101,6 +143,13 @@ class Setting:
     shards: int
     parts: int
     spending: Spending | None
+
+
+def passing_in(stage: Stage, setting: Setting) -> Passing | None:
+    """Return what collects what a program passes on, in a shard."""
+    if stage.passing is None:
+        return None
+    return Passing(stage.passing, setting.schema, setting.roles, has_events=stage.passes_events)
 
 
 @dataclass(frozen=True)
@@ -191,6 +240,7 @@ class Program(ABC):
 
     orders = False
     """Whether it puts events in order itself, and wants them as they come."""
+    stage: Stage = ONLY
     is_changing = False
     """Whether what it runs may change from one micro-batch to the next, as the driver says."""
 
@@ -254,20 +304,6 @@ class Program(ABC):
         setting : Setting
         """
         return None
-
-    @property
-    def is_fed(self) -> bool:
-        """Whether it is of a second stage: its events are what other programs of the job pass on."""
-        return False
-
-    def passed(self, schema: pa.Schema) -> pa.Schema | None:  # noqa: ARG002  (most pass nothing on)
-        """Return the columns of what it passes on, for events of these columns; None: it passes nothing on."""
-        return None
-
-    @property
-    def ties(self) -> tuple[str, ...]:
-        """The columns that order rows of the same event, in what it is fed with."""
-        return ()
 
     @property
     def kept_tables(self) -> dict[str, KeptTable]:

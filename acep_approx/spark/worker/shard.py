@@ -182,7 +182,7 @@ class Shard:
             wait. None: nothing is known yet, all wait. It never goes back, though one of a restarted query may.
         """
         begun = time.perf_counter()
-        if self.program.is_fed:  # all that is passed on lies before the watermark that it comes with
+        if self.program.stage.is_second:  # all that is passed on lies before the watermark that it comes with
             came, malformed = self.hold(events)
             due = [] if watermark is None else list(self.order.close(watermark))
             return self._match(begun, due, malformed, came)
@@ -339,7 +339,7 @@ class Shard:
     def _gathered(self, found: Iterable[Named]) -> dict[str, pa.Table]:
         """All tables of the program, each with its rows in the order in which they came."""
         schemas = dict(self.job.tables)
-        passed = self.program.passed(self.job.plain)
+        passed = self.program.stage.passed(self.job.plain)
         if passed is not None:
             schemas[PASSED] = passed
         parts: dict[str, list[pa.Table]] = {name: [] for name in schemas}
