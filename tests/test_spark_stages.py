@@ -162,9 +162,9 @@ def results_are_in_no_order(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Stage, "ties", property(lambda self: (passing.MAKER,) if self.is_second else ()))
     add = passing.Passing._add
 
-    def other(one: passing.Passing, events: pa.RecordBatch, own: dict[str, pa.Array], keyed: pa.RecordBatch) -> None:
+    def other(one: passing.Passing, events: pa.RecordBatch, own: dict[str, pa.Array], keyed: Any) -> None:
         turned = to_arrow(np.arange(events.num_rows)[::-1].copy())
-        add(one, events.take(turned), {n: c.take(turned) for n, c in own.items()}, keyed.take(turned))
+        add(one, events.take(turned), *({n: c.take(turned) for n, c in of.items()} for of in (own, keyed)))
 
     patch.setattr(passing.Passing, "_add", other)
 

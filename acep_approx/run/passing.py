@@ -30,6 +30,7 @@ OWN = "_acep "
 MAKER, PLACE = f"{OWN}maker", f"{OWN}place"
 """By its number what made a row, or ``AN_EVENT``; and the place of the row among those of its shard."""
 AN_EVENT = -1
+Columns = dict[str, pa.Array]
 TO_ALL = -1
 """In the place of a number that tells keys apart: every shard needs the row."""
 
@@ -100,9 +101,9 @@ class Passing:
         self._batch = batch
         if self._has_events and len(batch):
             events = self._chosen(batch.data.select(self._events.names))
-            self._add(events, {MAKER: to_arrow(np.full(events.num_rows, AN_EVENT))}, events)
+            self._add(events, {MAKER: to_arrow(np.full(events.num_rows, AN_EVENT))}, _columns(events))
 
-    def results(self, stream: str, makers: pa.Array, shown: pa.RecordBatch, rows: Ints) -> None:
+    def results(self, stream: str, makers: pa.Array, shown: pa.Table, rows: Ints) -> None:
         """Take in what is published as a stream, or written to a table.
 
         Parameters
@@ -110,7 +111,7 @@ class Passing:
         stream : str
         makers : pyarrow.Array of int64
             By their numbers what made them.
-        shown : pyarrow.RecordBatch
+        shown : pyarrow.Table
             Its columns, with others.
         rows : int64 array
             The events of the batch that completed them.
@@ -118,8 +119,9 @@ class Passing:
         assert self._batch is not None, "a batch is run"
         if stream in self._columns.streams and len(rows):
             events = self._batch.data.select(self._events.names).take(to_arrow(self._batch.at(rows)))
-            own = {column_of(stream, name): shown.column(name) for name in self._columns.streams[stream].names}
-            self._add(events, {MAKER: makers, **own}, None if self._columns.to_all else shown)
+            known = _columns(shown)
+            own = {column_of(stream, name): known[name] for name in self._columns.streams[stream].names}
+            self._add(events, {MAKER: makers, **own}, None if self._columns.to_all else known)
 
     def take(self) -> pa.Table:
         """What there is to pass on since the last call."""
@@ -134,17 +136,23 @@ class Passing:
         is_read = pc.is_in(decoded(events.column(type_)), pa.array(sorted(types), pa.string()))
         return events.filter(is_read)
 
-    def _add(self, events: pa.RecordBatch, own: dict[str, pa.Array], keyed: pa.RecordBatch | None) -> None:
+    def _add(self, events: pa.RecordBatch, own: dict[str, pa.Array], keyed: Columns | None) -> None:
         size = events.num_rows
-        own |= dict(zip(events.schema.names, events.columns, strict=True))
+        own |= _columns(events)
         own[PLACE] = to_arrow(self._passed + np.arange(size))
         for number, keys in enumerate(self._columns.keys):
-            known = None if keyed is None else [keyed.column(key) for key in keys if key in keyed.schema.names]
+            known = None if keyed is None else [keyed[key] for key in keys if key in keyed]
             own[hash_of(number)] = to_arrow(np.full(size, TO_ALL) if known is None else _hashed(known, size))
         self._passed += size
         fields = zip(self._schema.names, self._schema.types, strict=True)
         columns = [own[name].cast(type_) if name in own else pa.nulls(size, type_) for name, type_ in fields]
         self._parts.append(pa.Table.from_arrays(columns, schema=self._schema))
+
+
+def _columns(table: pa.Table | pa.RecordBatch) -> Columns:
+    """The columns of a table by their names, each in one piece."""
+    columns = (one.combine_chunks() if isinstance(one, pa.ChunkedArray) else one for one in table.columns)
+    return dict(zip(table.schema.names, columns, strict=True))
 
 
 def _hashed(columns: Sequence[pa.Array], size: int) -> Ints:

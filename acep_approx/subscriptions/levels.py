@@ -346,9 +346,8 @@ class Levels:
             shown = member.shown(table)
             if self.passing is not None and member.publishing is not None and COMPLETED_BY in table.column_names:
                 rows = to_numpy(table.column(COMPLETED_BY).combine_chunks())
-                (one,) = shown.combine_chunks().to_batches() or (None,)
-                if one is not None:
-                    self.passing.results(str(member.publishing.entry.publish), one.column(NUMBER), one, rows)
+                makers = shown.column(NUMBER).combine_chunks()
+                self.passing.results(str(member.publishing.entry.publish), makers, shown, rows)
             yield member, shown
 
     def _given(self, batch: Given) -> Iterator[Published]:

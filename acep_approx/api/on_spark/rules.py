@@ -259,8 +259,8 @@ class RulesWork(Work):
             changes = outcome.changes.get(name)
             if changes is not None and changes.num_rows:
                 rows = to_numpy(changes.column("row").combine_chunks())
-                columns = [column.combine_chunks() for column in without_row(changes).columns[len(WHEN) :]]
-                shown = pa.RecordBatch.from_arrays(columns, names=_names_in(self._program.rules, name))
+                columns = without_row(changes).columns[len(WHEN) :]
+                shown = pa.table(columns, names=_names_in(self._program.rules, name))
                 passing.results(name, pa.repeat(pa.scalar(number, pa.int64()), len(rows)), shown, rows)
 
     def _with_changes(self, events: EventBatch) -> EventBatch:
