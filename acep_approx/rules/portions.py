@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from acep_approx.query.parser import parse
 from acep_approx.query.rules.syntax import Assign, Rule, RuleFile, Table, Write
@@ -47,13 +47,6 @@ class Portion:
     fed: frozenset[str] = frozenset()
 
 
-class _Uses(NamedTuple):
-    """The tables that a rule reads, its own rows among them, and those that it writes."""
-
-    reads: frozenset[str]
-    writes: frozenset[str]
-
-
 def portions_of(program: Program, roles: Roles) -> list[Portion]:
     """The rules of a program as portions: those of the first stage come first; of one that cannot be cut it is one.
 
@@ -61,20 +54,17 @@ def portions_of(program: Program, roles: Roles) -> list[Portion]:
 
     Complexity: O(rules² + rules · accesses).
     """
-    uses = {rule.number: _uses(rule) for rule in program.rules}
+    links = _Links(program, roles)
     first: list[CompiledRule] = []
     second: list[Portion] = []
-    for linked in _linked(program.rules, uses):
-        cut = _best_cut(program, linked, uses, roles)
-        first += cut
-        others = [rule for rule in linked if rule not in cut]
-        written = frozenset[str]().union(*(uses[rule.number].writes for rule in cut))
-        for mine in _linked(others, uses) if cut else []:
-            fed = written & frozenset[str]().union(*(uses[rule.number].reads for rule in mine))
-            second.append(Portion(mine, _keys(program, mine, roles), fed))
-        first += [] if cut else others
-    ones = [Portion(mine, _keys(program, mine, roles)) for mine in _linked(first, uses)]
-    return [*_merged(program, ones, roles), *_merged(program, second, roles)]
+    for linked in links.linked(program.rules):
+        cut = links.best_cut(linked)
+        first += cut or linked
+        others = [rule for rule in linked if rule not in cut] if cut else []
+        fed = links.written(cut)
+        second += [Portion(mine, links.keys(mine), fed & links.named(mine)) for mine in links.linked(others)]
+    ones = [Portion(mine, links.keys(mine)) for mine in links.linked(first)]
+    return [*links.merged(ones), *links.merged(second)]
 
 
 def part_of(program: Program, rules: Iterable[CompiledRule]) -> Program:
@@ -116,92 +106,101 @@ def _program(program: Program, rules: Sequence[Rule]) -> Program:
     return Program.of(RuleFile(program.file.tables, tuple(rules), text=program.file.text))
 
 
-def _uses(rule: CompiledRule) -> _Uses:
-    named = frozenset(one.table for one in rows_named(rule))
-    return _Uses(named, frozenset(write.table for write in rule.writes))
+class _Links:
+    """How rules have to do with one another.
 
+    Parameters
+    ----------
+    program : Program
+    roles : Roles
+    """
 
-def _linked(rules: Sequence[CompiledRule], uses: dict[int, _Uses]) -> Iterator[list[CompiledRule]]:
-    """Rules that have to do with one another by the tables that some of them write."""
-    written = frozenset[str]().union(*(uses[rule.number].writes for rule in rules))
-    left = [*rules]
-    while left:
-        mine, tables = [left.pop(0)], frozenset[str]()
-        while True:
-            tables = written & frozenset[str]().union(*(uses[one.number].reads for one in mine))
-            more = [rule for rule in left if tables & uses[rule.number].reads]
-            if not more:
-                break
-            mine += more
-            left = [rule for rule in left if rule not in more]
-        yield sorted(mine, key=lambda rule: rule.number)
+    def __init__(self, program: Program, roles: Roles) -> None:
+        self._program, self._roles = program, roles
+        self._named = {rule.number: {one.table for one in rows_named(rule)} for rule in program.rules}
+        self._written = {rule.number: {write.table for write in rule.writes} for rule in program.rules}
 
+    def named(self, rules: Iterable[CompiledRule]) -> frozenset[str]:
+        """The tables that some rules read or write."""
+        return frozenset[str]().union(*(self._named[rule.number] for rule in rules))
 
-def _best_cut(
-    program: Program, rules: list[CompiledRule], uses: dict[int, _Uses], roles: Roles
-) -> list[CompiledRule]:
-    """The rules that can be a first stage so that most rules have keys; none where that is of no use."""
-    if _keys(program, rules, roles) or roles.type is None:
-        return []
-    level = _levels(rules, uses)
-    best: list[CompiledRule] = []
-    most = 0
-    for height in range(1, max(level.values()) + 1):
-        cut = [rule for rule in rules if level[rule.number] < height]
-        others = [rule for rule in rules if level[rule.number] >= height]
-        passed = frozenset[str]().union(*(uses[rule.number].writes for rule in cut))
-        waits = any(rule.is_late and uses[rule.number].writes & passed for rule in cut)
-        if waits or any(map(_is_about_all, others)):
-            continue
-        mine = [one for side in (cut, others) for one in _linked(side, uses) if _keys(program, one, roles)]
-        if (keyed := sum(map(len, mine))) > most:
-            best, most = cut, keyed
-    return best
+    def written(self, rules: Iterable[CompiledRule]) -> frozenset[str]:
+        """The tables that some rules write."""
+        return frozenset[str]().union(*(self._written[rule.number] for rule in rules))
 
+    def keys(self, rules: Iterable[CompiledRule]) -> tuple[str, ...]:
+        """The columns by which some rules can be matched apart."""
+        return apart(Program(self._program.file, tuple(rules)), self._roles).keys
 
-def _levels(rules: Sequence[CompiledRule], uses: dict[int, _Uses]) -> dict[int, int]:
-    """How many others a rule comes after; rules that write one table, or form a circle, are at the same place."""
-    after = {
-        rule.number: {
-            other.number
-            for other in rules
-            if uses[other.number].writes & uses[rule.number].reads
+    def linked(self, rules: Sequence[CompiledRule]) -> Iterator[list[CompiledRule]]:
+        """Some rules, those together that name tables which one of them writes."""
+        written, left = self.written(rules), [*rules]
+        while left:
+            mine = [left.pop(0)]
+            while more := [rule for rule in left if written & self.named(mine) & self.named([rule])]:
+                mine += more
+                left = [rule for rule in left if rule not in more]
+            yield sorted(mine, key=lambda rule: rule.number)
+
+    def best_cut(self, rules: list[CompiledRule]) -> list[CompiledRule]:
+        """The rules that can be a first stage so that most rules have keys; none where that is of no use."""
+        if self.keys(rules) or self._roles.type is None:
+            return []
+        level, most = self._levels(rules), 0
+        best: list[CompiledRule] = []
+        for height in range(1, max(level.values()) + 1):
+            cut = [rule for rule in rules if level[rule.number] < height]
+            others = [rule for rule in rules if level[rule.number] >= height]
+            if any(rule.is_late and rule.writes for rule in cut) or any(map(_is_about_all, others)):
+                continue
+            keyed = [one for side in (cut, others) for mine in self.linked(side) if self.keys(mine) for one in mine]
+            if len(keyed) > most:
+                best, most = cut, len(keyed)
+        for rule in sorted(rules if best else [], key=lambda rule: level[rule.number]):
+            if rule not in best and self._goes_with(best, rule, rules):
+                best.append(rule)
+        return best
+
+    def _goes_with(self, cut: list[CompiledRule], rule: CompiledRule, rules: list[CompiledRule]) -> bool:
+        """Whether a rule can be in the first stage, too: it waits for no other, and has the keys of those there."""
+        others = [one for one in rules if one is not rule and one not in cut]
+        mine = next(some for some in self.linked([*cut, rule]) if rule in some)
+        waits = self.named([rule]) & self.written(others) or (rule.is_late and rule.writes)
+        return not waits and bool(self.keys(mine))
+
+    def _levels(self, rules: Sequence[CompiledRule]) -> dict[int, int]:
+        """How many others a rule comes after; rules that write one table, or form a circle, are at the same place."""
+        after = {
+            rule.number: {one.number for one in rules if self.written([one]) & self.named([rule])} for rule in rules
         }
-        for rule in rules
-    }  # fmt: skip
-    while True:  # all that come before, however far
-        before = {number: mine.union(*(after[one] for one in mine)) for number, mine in after.items()}
-        if before == after:
-            break
-        after = before
-    alike = {number: {number} | {one for one in mine if number in after[one]} for number, mine in after.items()}
-    level: dict[int, int] = {}
-    for number in sorted(after, key=lambda one: len(after[one] | alike[one])):
-        below = [level[one] for one in after[number] - alike[number]]
-        level[number] = 1 + max(below, default=-1)
-    return level
+        while True:  # all that come before, however far
+            before = {number: mine.union(*(after[one] for one in mine)) for number, mine in after.items()}
+            if before == after:
+                break
+            after = before
+        alike = {number: {number} | {one for one in mine if number in after[one]} for number, mine in after.items()}
+        level: dict[int, int] = {}
+        for number in sorted(after, key=lambda one: len(after[one] | alike[one])):
+            below = [level[one] for one in after[number] - alike[number]]
+            level[number] = 1 + max(below, default=-1)
+        return level
+
+    def merged(self, portions: Sequence[Portion]) -> list[Portion]:
+        """Portions of one stage, those together that then still have a key."""
+        found: list[Portion] = []
+        for one in sorted(portions, key=lambda one: (not one.keys, len(one.keys), one.rules[0].number)):
+            for other in found:
+                keys = self.keys([*other.rules, *one.rules]) if one.keys and other.keys else ()
+                if keys or not (one.keys or other.keys):
+                    other.rules = sorted([*other.rules, *one.rules], key=lambda rule: rule.number)
+                    other.keys, other.fed = keys, other.fed | one.fed
+                    break
+            else:
+                found.append(one)
+        return found
 
 
 def _is_about_all(rule: CompiledRule) -> bool:
     """Whether events of types that it does not name matter to it."""
     plan = rule.plan
     return plan.is_count_window or plan.counted != "nothing" or any(one.type is None for one in plan.letters)
-
-
-def _keys(program: Program, rules: Iterable[CompiledRule], roles: Roles) -> tuple[str, ...]:
-    return apart(Program(program.file, tuple(rules)), roles).keys
-
-
-def _merged(program: Program, portions: Sequence[Portion], roles: Roles) -> list[Portion]:
-    """Portions of one stage, those together that then still have a key."""
-    found: list[Portion] = []
-    for one in sorted(portions, key=lambda one: (not one.keys, len(one.keys), one.rules[0].number)):
-        for other in found:
-            keys = _keys(program, [*other.rules, *one.rules], roles) if one.keys and other.keys else ()
-            if keys or not (one.keys or other.keys):
-                other.rules = sorted([*other.rules, *one.rules], key=lambda rule: rule.number)
-                other.keys, other.fed = keys, other.fed | one.fed
-                break
-        else:
-            found.append(one)
-    return found
