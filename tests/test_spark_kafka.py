@@ -19,6 +19,7 @@ from acep_approx.cli.on_spark.batch import OnSpark
 from acep_approx.errors import EXIT_TEMPORARY, AcepError, DataError
 from acep_approx.events.live import kafka
 from acep_approx.events.live.kafka_messages import as_line
+from acep_approx.events.live.kafka_rows import match_id
 from acep_approx.events.reading.layout import Layout
 from acep_approx.spark import read_topics, start
 from acep_approx.spark.setup import connectors
@@ -99,7 +100,11 @@ def in_folder(folder: str = "out") -> Counter[str]:
 @pytest.mark.parametrize(
     ("words", "code", "named"),
     [
-        ("kafka://b:9/t --spark", "ACEP-S071", "--until-done"),
+        ("kafka://b:9/t --spark --follow", "ACEP-S072", "--follow"),
+        ("kafka://b:9/t?from=end --spark", "ACEP-S081", "from=end"),
+        ("kafka://b:9/t?group=g --spark", "ACEP-S081", "group=g"),
+        ("kafka://b:9/t events.jsonl --spark", "ACEP-S070", "from both"),
+        ("kafka://b:9/t --spark --checkpoint c", "ACEP-S071", "--checkpoint"),
         ("kafka://b:9/t --spark --stream --follow", "ACEP-S072", "--follow"),
         ("kafka://b:9/t?group=g --spark --stream -o out --checkpoint c", "ACEP-S081", "group=g"),
         ("kafka://b:9/t kafka://c:9/u --spark --stream -o out --checkpoint c", "ACEP-S081", "different brokers"),
@@ -110,8 +115,9 @@ def in_folder(folder: str = "out") -> Counter[str]:
         ("kafka://b:9/t --spark --stream -o out --checkpoint c --input-format csv", "ACEP-U121", "csv"),
         ("kafka://b:9/t --spark --stream -o out --checkpoint c --kafka-option sasl.oauthbearer.config=x", "ACEP-U137",
          "oauthbearer"),
-        ("events.jsonl --spark -o kafka://b:9/u", "ACEP-S071", "--stream"),
+        ("events.jsonl --spark -o jdbc:postgresql://b/u?table=t", "ACEP-S071", "--stream"),
         ("kafka://b:9/t --schema x.parquet", "ACEP-S071", "--schema"),
+        ("events.jsonl --spark --schema x.parquet", "ACEP-S072", "--schema"),
         (". --spark --stream -o out --checkpoint c --schema x.parquet", "ACEP-S072", "--schema"),
         (". --spark --stream -o out --checkpoint c --kafka-option a=b", "ACEP-U139", "--kafka-option"),
     ],
@@ -255,6 +261,64 @@ def test_what_is_wrong_is_told_before_spark_starts(broker):
     assert (done.exit_code, "'none' cannot be written" in done.stderr) == (4, True), done.output
     done = run(broker.address(full, partition=7), "out")
     assert (done.exit_code, "no partition 7" in done.stderr) == (4, True), done.output
+
+
+# --- batches --------------------------------------------------------------------------------------------------------
+
+
+def whole(values: list[bytes], *words: str) -> str:
+    """What a run here finds in all messages, as JSON lines."""
+    Path("whole.jsonl").write_bytes(b"\n".join(values) + b"\n")
+    done = acep("run", QUERY, "whole.jsonl", "--format", "jsonl", "-q", "--sort", *words)
+    assert done.exit_code == 0, done.output
+    return done.stdout
+
+
+@kafka_test
+def test_a_batch_of_what_topics_hold_now(spark, broker):
+    """Of two topics, out of order; into topics, a row as a message: matches, and counts."""
+    values = messages(NUMBER, jitter=DELAY)
+    topic, other, target = new_topic(broker, 2), new_topic(broker), new_topic(broker)
+    for partition in (0, 1):
+        broker.send(topic, values[partition : NUMBER - 100 : 2], partition)
+    broker.send(topic, [None, b'{"ts": 1, "n": "?"}'], 1)
+    broker.send(other, values[-100:])
+    batch = ("run", QUERY, broker.address(topic), broker.address(other), "--spark", "--id", "n")
+    batch += ("--on-malformed", "skip")
+    done = acep(*batch, "--bind", "n", "-o", broker.address(target))
+    assert done.exit_code == 0, done.output
+    for line in (f"{NUMBER} events read", "1 message left out: malformed", "1 message left out: no value (tombstones)"):
+        assert line in done.stderr
+    found = broker.read(target)
+    listed = whole(values, "--bind", "n")
+    assert Counter(plain(json.loads(message.value())) for message in found) == Counter(
+        map(plain, map(json.loads, listed.splitlines()))
+    )
+    assert len(found) > 100
+    for message in found:
+        assert message.key() == str(json.loads(message.value())["box"]).encode()
+        assert message.headers() == [("acep_match", match_id(message.value()).encode())]
+    counted = acep(*batch, "--output", "count", "-q", "-o", broker.address(target))
+    assert (counted.exit_code, counted.output) == (0, "")
+    counts = sorted(message.value().decode() for message in broker.read(target)[len(found) :])
+    assert counts == whole(values, "--output", "count").splitlines()
+
+
+@kafka_test
+def test_a_batch_from_python_has_the_messages_of_when_it_was_opened(spark, broker):
+    """Also of those that are committed later: nobody waits for them."""
+    topic = new_topic(broker)
+    broker.send(topic, messages(20))
+    late = broker.producer(**{"transactional.id": topic})
+    late.init_transactions(60)
+    late.begin_transaction()
+    late.produce(topic, messages(21)[-1])
+    late.flush(60)
+    events = read_topics(spark, broker.address(topic), is_stream=False)
+    late.commit_transaction(60)
+    assert not events.isStreaming
+    assert sorted(row.n for row in events.collect()) == [*range(20)]
+    assert read_topics(spark, broker.address(topic), is_stream=False).count() == 21
 
 
 # --- jobs -----------------------------------------------------------------------------------------------------------

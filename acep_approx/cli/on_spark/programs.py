@@ -13,7 +13,7 @@ import typer
 from acep_approx.cli.on_spark.batch import folder_form, run_batch
 from acep_approx.cli.on_spark.stream import Places, run_stream
 from acep_approx.cli.on_spark.work import OnSpark
-from acep_approx.cli.options.output import Format, is_folder, is_table, is_topic
+from acep_approx.cli.options.output import Format, is_folder, is_table
 from acep_approx.cli.options.together import RULES, refuse
 from acep_approx.cli.runs.request import RunRequest
 from acep_approx.cli.runs.rules import rows_given
@@ -52,10 +52,11 @@ def run_on_spark(request: RunRequest) -> None:
         reading,
         unit=options.source.unit,
         quiet=request.quiet,
+        kafka=options.live.kafka_option or (),
+        schema=options.stream.schema,
     )
     if options.stream.stream:
-        kafka = options.live.kafka_option or ()
-        run_stream(asked, Places.of(request), options.stream, request.output.metrics_port, kafka)
+        run_stream(asked, Places.of(request), options.stream, request.output.metrics_port)
     else:
         run_batch(asked, request.output, form, {"changes": options.rules.changes, "calls": options.rules.calls})
     program.end()
@@ -64,16 +65,10 @@ def run_on_spark(request: RunRequest) -> None:
 def _checked(request: RunRequest) -> Format:
     """How results are written, when all is refused that does not go together."""
     options, output, is_streamed = request.options, request.output, request.options.stream.stream
-    kinds = {"Spark": "--spark"}
-    if is_streamed:
-        kinds["stream on Spark"] = "--stream"
-        kinds["topic on Spark" if request.is_of_topic else "folder on Spark"] = "kafka://"
-    else:
-        kinds["batch on Spark"] = "--stream"
-        if request.is_of_topic or is_topic(output.file):
-            kinds["no stream on Spark"] = "kafka://"
-        elif is_table(output.file):
-            kinds["no stream on Spark"] = JDBC
+    kinds = {"Spark": "--spark", "stream on Spark" if is_streamed else "batch on Spark": "--stream"}
+    kinds["topic on Spark" if request.is_of_topic else "files on Spark"] = "kafka://"
+    if is_table(output.file) and not is_streamed:
+        kinds["no stream on Spark"] = JDBC
     if request.is_of_rules:
         kinds |= {"rules": RULES, "rules on Spark": "--spark"}
     elif options.many.queries is None:

@@ -260,7 +260,7 @@ REFUSED: dict[str, Refusals] = {
         _each(
             "add --stream, or leave it out",
             *("watermark", "checkpoint", "trigger", "at_once", "until_done", "metrics_port", "late", "learn"),
-            *("reorder", "emit", "changelog", "schema", "mirror"),
+            *("reorder", "emit", "changelog", "mirror"),
         ),
     ),
     "Spark": Refusals(
@@ -296,7 +296,7 @@ REFUSED: dict[str, Refusals] = {
         {"spark": "add --stream; with --until-done it ends when all that is there is done"},
     ),
     "topic on Spark": Refusals("ACEP-S072", NOT_WITH, {"follow": "leave it out: --stream follows topics"}),
-    "folder on Spark": Refusals(
+    "files on Spark": Refusals(
         "ACEP-S072", "{option} is of use with a topic of Kafka only", {"schema": "leave it out: files have columns"}
     ),
     "trigger": Refusals("ACEP-S072", "{mine} does not go with {option}", {"until_done": ONE_OF_THEM}),

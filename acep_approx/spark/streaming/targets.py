@@ -30,13 +30,30 @@ def result_sink(to: Place | Sink, flow: Flow, kafka: Mapping[str, object] | Sequ
         return to
     if str(to).startswith(JDBC):
         return _ready(Database.of(str(to)), flow)
-    if not is_address(str(to)):
-        return folder_of(to)
+    return topic_sink(str(to), flow, kafka) if is_address(str(to)) else folder_of(to)
+
+
+def topic_sink(to: str, flow: Flow, kafka: Mapping[str, object] | Sequence[str]) -> TopicSink:
+    """Return the topic of an address; the session gets the connector."""
     from acep_approx.spark.setup.connectors import add_kafka
 
-    address, (_, theirs) = parse_target(str(to)), java_settings(settings(kafka))
+    address, (_, theirs) = parse_target(to), java_settings(settings(kafka))
     add_kafka(flow.events.sparkSession)
     return TopicSink(address, flow.job.key_names, theirs)
+
+
+def check_topic(to: str, kafka: Mapping[str, object] | Sequence[str]) -> None:
+    """Ask the broker for the topic that results go to, before Spark starts.
+
+    Raises
+    ------
+    UsageError, DataError
+        As ``parse_target``, ``settings``, ``java_settings`` and ``TopicWriter`` have it.
+    """
+    from acep_approx.events.live.kafka_writer import TopicWriter
+
+    ours, _ = java_settings(settings(kafka))
+    TopicWriter(parse_target(to), ours).close()
 
 
 def rule_sinks(flow: Flow, asked: Mapping[str, Place | None]) -> Iterator[tuple[str, Sink]]:
