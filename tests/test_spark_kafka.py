@@ -116,7 +116,7 @@ def in_folder(folder: str = "out") -> Counter[str]:
         ("kafka://b:9/t --spark --stream -o out --checkpoint c --kafka-option sasl.oauthbearer.config=x", "ACEP-U137",
          "oauthbearer"),
         ("events.jsonl --spark -o jdbc:postgresql://b/u?table=t", "ACEP-S071", "--stream"),
-        ("kafka://b:9/t --schema x.parquet", "ACEP-S071", "--schema"),
+        ("events.jsonl --schema x.parquet", "ACEP-U139", "--schema"),
         ("events.jsonl --spark --schema x.parquet", "ACEP-S072", "--schema"),
         (". --spark --stream -o out --checkpoint c --schema x.parquet", "ACEP-S072", "--schema"),
         (". --spark --stream -o out --checkpoint c --kafka-option a=b", "ACEP-U139", "--kafka-option"),
@@ -153,8 +153,8 @@ POISONED: list[tuple[bytes | None, str]] = [
     (b"", "not a JSON object"),
     (b"\xff\xfe", "not a JSON object"),
     (b'{"ts": 12, "box": "seven"}', "Column(/box) changed from number to string"),
-    (b'{"ts": 12, "box": 7.5}', "column 'box' is int64 in the first rows, and this value is not"),
-    (b'{"ts": 12, "box": 99999999999999999999}', "column 'box' is int64 in the first rows, and this value is not"),
+    (b'{"ts": 12, "box": 7.5}', "column 'box' is int64, and this value is not"),
+    (b'{"ts": 12, "box": 99999999999999999999}', "column 'box' is int64, and this value is not"),
     (b'{"box": 7}', "the event has no time (null or NaN)"),
     (b'{"ts": 12, "box": 7} trailing', ""),
     (b'{"ts": 12, ', ""),
@@ -206,6 +206,10 @@ def test_columns_of_a_file():
     assert (good["ts"].isoformat(), good["seen"].microsecond) == ("2024-05-01T08:00:00+00:00", 500_000)
     assert (good["of.who"], good["type"], "more" in good) == ("b", None, False)
     assert bad["_acep_reason"] == "column 'seen' holds times, and this value is none"
+    Path("some.jsonl").write_text('{"ts": "31.05.2024 08:00:00"}', encoding="utf-8")
+    reader = MessageReader.of_file(["t"], [], "some.jsonl", Layout())
+    (found,) = reader.read(given([b'{"ts": "01.05.2024 08:00:00"}'], reader)).to_pylist()
+    assert found["ts"].isoformat() == "2024-05-01T08:00:00+00:00"
 
 
 def test_a_micro_batch_that_is_written_again_has_the_same_messages():

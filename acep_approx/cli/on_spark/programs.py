@@ -53,7 +53,7 @@ def run_on_spark(request: RunRequest) -> None:
         unit=options.source.unit,
         quiet=request.quiet,
         kafka=options.live.kafka_option or (),
-        schema=options.stream.schema,
+        schema=options.live.schema,
     )
     if options.stream.stream:
         run_stream(asked, Places.of(request), options.stream, request.output.metrics_port)

@@ -177,6 +177,7 @@ def _read(given: Mapping[str, Any]) -> Iterator[Path]:
                 yield path
     for table in _listed(given.get("table")):
         yield Path(table.partition("=")[2])
+    yield from map(Path, _listed(given.get("schema")))
     for setting in _listed(given.get("kafka_option")):
         if setting.startswith("@"):
             yield Path(setting[1:])

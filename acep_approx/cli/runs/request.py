@@ -120,6 +120,7 @@ class RunRequest:
             made._check_live()
         else:
             other = {"checkpoint": options.spark.spark, "checkpoint_every": made.is_of_rules}  # have a use there, too
+            other["schema"] = options.spark.spark
             other["kafka_option"] = made.is_of_topic or is_topic(options.output.file)
             asked = {name: option for name, option in made.asked.items() if not other.get(name)}
             refuse(asked, {"whole input": "live input"})
