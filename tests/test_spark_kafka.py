@@ -325,6 +325,22 @@ def test_a_batch_from_python_has_the_messages_of_when_it_was_opened(spark, broke
     assert read_topics(spark, broker.address(topic), is_stream=False).count() == 21
 
 
+@kafka_test
+def test_a_file_of_settings_is_enough_for_a_broker_that_asks_who_reads(spark, broker):
+    """By TLS, with a name and a password: here and on Spark, both ends."""
+    values, topic = messages(NUMBER // 2), new_topic(broker)
+    broker.send(topic, values)
+    Path("secrets.properties").write_text(broker.client, encoding="utf-8")
+    found = []
+    for words in (("--until-idle", "0s"), ("--spark", "--id", "n")):
+        target = new_topic(broker)
+        ends = f"kafka://{broker.guarded}/{topic}", "-o", f"kafka://{broker.guarded}/{target}"
+        done = acep("run", QUERY, *ends, "--bind", "n", "-q", "--kafka-option", "@secrets.properties", *words)
+        assert (done.exit_code, done.output) == (0, "")
+        found.append(Counter(plain(json.loads(message.value())) for message in broker.read(target)))
+    assert found[0] == found[1] != Counter()
+
+
 # --- jobs -----------------------------------------------------------------------------------------------------------
 
 
