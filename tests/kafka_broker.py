@@ -235,7 +235,7 @@ def free_ports(number: int) -> list[int]:
 
 
 def packages() -> Path:
-    """The folder in the user's cache that has ``jars``, ``keys``, and ``formatted``, the data of a broker that never ran.
+    """The folder in the user's cache with ``jars``, ``keys``, and ``formatted``, the data of a broker that never ran.
 
     Several processes may ask at once.
 
