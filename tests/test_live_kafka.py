@@ -344,3 +344,34 @@ def test_schema_on_the_command_line(cluster, topic, columns, tmp_path):
     for place, more in ((columns, ()), (columns, ("--follow",))):
         refused = acep("run", "PATTERN A a WITHIN 5", str(place), *more, "--schema", str(columns), code=2)
         assert "ACEP-U139" in refused.stderr
+
+
+# --- results ------------------------------------------------------------------------------------------------------
+
+
+def test_a_file_that_is_followed_into_a_topic(cluster, topic, tmp_path):
+    file = tmp_path / "events.jsonl"
+    file.write_bytes(event(1, "A") + b"\n" + event(2, "B") + b"\n")
+    out = ("-o", cluster.address(topic), "--kafka-option", "linger.ms=1", "-q")
+    acep("run", "PATTERN SEQ(A a, B b) WITHIN 5", str(file), "--follow", "--until-idle", "0s", *out)
+    parts = [follow(cluster.address(topic, partition=n), until_idle=0, time="kafka_time") for n in range(4)]
+    assert [row["end"] for part in parts for row in rows(part)] == [2]
+
+
+RULES = "RULE r ON PATTERN A a WITHIN 5 DO CALL x(a.ts) END"
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        ("kafka://b:9/t?partition=0 --calls kafka://b:9/t", "ACEP-U013"),
+        ("e.csv -o kafka://b:9/t --calls kafka://b:9/t", "ACEP-U017"),
+        ("e.csv --changes kafka://b:9/t", "ACEP-U019"),
+        ("e.csv -o kafka://b:9/t --format csv", "ACEP-U014"),
+    ],
+)
+def test_topics_of_rules(tmp_path, monkeypatch, words, code):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("acep_approx.cli.runs.run.ProgramRun.sender", lambda *_: None)
+    (tmp_path / "e.csv").write_text("ts,type\n1,A\n", encoding="utf-8")
+    assert code in acep("run", RULES, *words.split(), code=2).stderr

@@ -280,16 +280,21 @@ def whole(values: list[bytes], *words: str) -> str:
 
 @kafka_test
 def test_a_batch_of_what_topics_hold_now(spark, broker):
-    """Of two topics, out of order; into topics, a row as a message: matches, and counts."""
+    """Of two topics, out of order; into topics, a row as a message: matches, and counts.
+
+    The broker asks who reads and writes, by TLS: a file of settings is enough for that, here and on Spark.
+    """
     values = messages(NUMBER, jitter=DELAY)
     topic, other, target = new_topic(broker, 2), new_topic(broker), new_topic(broker)
     for partition in (0, 1):
         broker.send(topic, values[partition : NUMBER - 100 : 2], partition)
     broker.send(topic, [None, b'{"ts": 1, "n": "?"}'], 1)
     broker.send(other, values[-100:])
-    batch = ("run", QUERY, broker.address(topic), broker.address(other), "--spark", "--id", "n")
-    batch += ("--on-malformed", "skip")
-    done = acep(*batch, "--bind", "n", "-o", broker.address(target))
+    Path("secrets.properties").write_text(broker.client, encoding="utf-8")
+    one, two, out = (f"kafka://{broker.guarded}/{name}" for name in (topic, other, target))
+    told = ("--on-malformed", "skip", "--kafka-option", "@secrets.properties")
+    batch = ("run", QUERY, one, two, "--spark", "--id", "n", *told)
+    done = acep(*batch, "--bind", "n", "-o", out)
     assert done.exit_code == 0, done.output
     for line in (f"{NUMBER} events read", "1 message left out: malformed", "1 message left out: no value (tombstones)"):
         assert line in done.stderr
@@ -302,10 +307,13 @@ def test_a_batch_of_what_topics_hold_now(spark, broker):
     for message in found:
         assert message.key() == str(json.loads(message.value())["box"]).encode()
         assert message.headers() == [("acep_match", match_id(message.value()).encode())]
-    counted = acep(*batch, "--output", "count", "-q", "-o", broker.address(target))
+    counted = acep(*batch, "--output", "count", "-q", "-o", out)
     assert (counted.exit_code, counted.output) == (0, "")
     counts = sorted(message.value().decode() for message in broker.read(target)[len(found) :])
     assert counts == whole(values, "--output", "count").splitlines()
+    here = acep("run", QUERY, one, "-o", out, "--until-idle", "0s", "--watermark", f"{DELAY}", "-q", *told)
+    assert (here.exit_code, here.output) == (0, "")
+    assert len(broker.read(target)) > len(found) + len(counts)
 
 
 @kafka_test
@@ -325,20 +333,36 @@ def test_a_batch_from_python_has_the_messages_of_when_it_was_opened(spark, broke
     assert read_topics(spark, broker.address(topic), is_stream=False).count() == 21
 
 
+RULES = """
+TABLE seen (box int, number int DEFAULT 0, KEY (box))
+RULE counted ON PATTERN Seen s WITHIN 1 DO UPDATE seen SET number = old.number + 1 AT (s.box) END
+RULE loaded ON PATTERN SEQ(Seen s, Loaded l) WHERE [box] AND store.seen[l.box].number > 2 WITHIN 3000
+    DO CALL report(l.box, l.n) END
+"""
+
+
 @kafka_test
-def test_a_file_of_settings_is_enough_for_a_broker_that_asks_who_reads(spark, broker):
-    """By TLS, with a name and a password: here and on Spark, both ends."""
-    values, topic = messages(NUMBER // 2), new_topic(broker)
-    broker.send(topic, values)
-    Path("secrets.properties").write_text(broker.client, encoding="utf-8")
-    found = []
-    for words in (("--until-idle", "0s"), ("--spark", "--id", "n")):
-        target = new_topic(broker)
-        ends = f"kafka://{broker.guarded}/{topic}", "-o", f"kafka://{broker.guarded}/{target}"
-        done = acep("run", QUERY, *ends, "--bind", "n", "-q", "--kafka-option", "@secrets.properties", *words)
+def test_rules_send_matches_and_calls_to_topics(spark, broker):
+    """Here and on Spark the same; the key of a match is its box, that of a call what is called."""
+    values, sent = messages(NUMBER // 2), []
+    Path("in.jsonl").write_bytes(b"\n".join(values) + b"\n")
+    Path("rules.acep").write_text(RULES, encoding="utf-8")
+    for words in ((), ("--spark", "--id", "n")):
+        found, called = new_topic(broker), new_topic(broker)
+        topics = ("-o", broker.address(found), "--calls", broker.address(called), "--kafka-option", "linger.ms=1")
+        done = acep("run", "rules.acep", "in.jsonl", "--bind", "n", *topics, "-q", *words)
         assert (done.exit_code, done.output) == (0, "")
-        found.append(Counter(plain(json.loads(message.value())) for message in broker.read(target)))
-    assert found[0] == found[1] != Counter()
+        calls = broker.read(called)
+        matches = [(message.key(), json.loads(message.value())) for message in broker.read(found)]
+        assert {key for key, row in matches if row["rule"] == "loaded"} == {
+            str(row["box"]).encode() for _, row in matches if row["rule"] == "loaded"
+        }
+        shown = Counter((row["rule"], row["s.n"], row.get("l.n")) for _, row in matches)
+        assert {call.key() for call in calls} == {b"report"}
+        ids = {json.loads(call.value())["id"] for call in calls}
+        assert len(ids) == len(calls) > 0
+        sent.append((shown, Counter(json.loads(call.value())["arguments"] for call in calls)))
+    assert sent[0] == sent[1]
 
 
 # --- jobs -----------------------------------------------------------------------------------------------------------

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time as clock
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,6 +14,7 @@ from acep_approx.cli.on_spark.work import OnSpark
 from acep_approx.cli.options.output import Format, OutputOptions, ResultKind, is_folder, is_topic
 from acep_approx.cli.terminal import amount, say, words
 from acep_approx.errors import UsageError
+from acep_approx.events.live.kafka_address import is_address
 from acep_approx.masks import masked
 from acep_approx.spark.setup.control import spark_address
 from history.places import is_remote
@@ -103,7 +104,7 @@ def run_batch(asked: OnSpark, output: OutputOptions, form: Format, others: dict[
         it all.
     form : Format
     others : dict of str to Path
-        Of rules: folders of ``changes`` and of ``calls``; None: nothing is kept of that.
+        Of rules: folders of ``changes`` and of ``calls``, or a topic of these; None: nothing is kept of that.
 
     Raises
     ------
@@ -123,8 +124,8 @@ def run_batch(asked: OnSpark, output: OutputOptions, form: Format, others: dict[
     begun, console = clock.perf_counter(), words()
     is_seen = console.is_terminal and not asked.quiet
     with clear_errors(), console.status("matching on Spark") if is_seen else nullcontext():
-        if is_sent:
-            check_topic(str(file), asked.kafka)
+        for topic in filter(is_topic, (file, others["calls"])):
+            check_topic(str(topic), asked.kafka)
         read, spark = open_batch(asked), asked.session()
         tombstones = Observation(TOMBSTONES)
         events = read(spark, tombstones)
@@ -143,7 +144,7 @@ def run_batch(asked: OnSpark, output: OutputOptions, form: Format, others: dict[
             topic_sink(str(file), flow, asked.kafka).send(rows)
         elif results is None:
             _write_folder(some, str(file), form)
-        _write_others(flow, packed, others)
+        _write_others(flow, packed, others, asked.kafka)
         numbers = Totals.of_batch(observation.get | (tombstones.get if asked.of_topics else {}))
     if results is not None and not is_sent:
         _put_out(results, output, form)
@@ -197,12 +198,18 @@ def _write_folder(found: DataFrame, folder: str, form: Format) -> None:
         writer.option("ignoreNullFields", "false").json(where)
 
 
-def _write_others(flow: Flow, packed: DataFrame, others: dict[str, Path | None]) -> None:
-    """Write the changes and the calls of rules to their folders."""
-    from acep_approx.spark.streaming.targets import folders_of
+def _write_others(
+    flow: Flow, packed: DataFrame, others: dict[str, Path | None], kafka: Sequence[str]
+) -> None:
+    """Write the changes and the calls of rules to their folders, or calls to a topic."""
+    from acep_approx.results.rules import CALL_KEYS
+    from acep_approx.spark.streaming.targets import places_of, topic_sink
 
-    for name, folder in folders_of(flow.job.tables, others).items():
-        flow.table(name, packed).write.mode("overwrite").parquet(folder)
+    for name, place in places_of(flow.job.tables, others).items():
+        if is_address(place):
+            topic_sink(place, flow, kafka, CALL_KEYS).send(flow.table(name, packed))
+        else:
+            flow.table(name, packed).write.mode("overwrite").parquet(place)
 
 
 def _counted(found: DataFrame, most_errors: int | None) -> Results:

@@ -13,7 +13,7 @@ import typer
 from acep_approx.cli.on_spark.batch import folder_form, run_batch
 from acep_approx.cli.on_spark.stream import Places, run_stream
 from acep_approx.cli.on_spark.work import OnSpark
-from acep_approx.cli.options.output import Format, is_folder, is_table
+from acep_approx.cli.options.output import Format, is_folder, is_table, is_topic
 from acep_approx.cli.options.together import RULES, refuse
 from acep_approx.cli.runs.request import RunRequest
 from acep_approx.cli.runs.rules import rows_given
@@ -127,6 +127,8 @@ def _of_rules(request: RunRequest, more: dict[str, Any]) -> _Program:
     for name, one in (("--changes", options.changes), ("--calls", options.calls)):
         if one is not None and one.exists() and not one.is_dir():
             raise UsageError(f"{name} {str(one)!r} is a file", code="ACEP-U019", hint="on Spark it is a FOLDER")
+    if is_topic(options.changes):
+        raise UsageError("--changes does not go to a topic", code="ACEP-U019", hint="name a FOLDER")
     store = rows_given(options.table or [])
     matcher = rules.spark(store=store, **request.options.source.roles, **shed, **more)
     return _Program(lambda _schema: matcher)

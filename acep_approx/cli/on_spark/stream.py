@@ -133,7 +133,7 @@ def open_input(asked: OnSpark, places: Places, options: StreamOptions) -> Callab
 
 
 def check_targets(places: Places, kafka: Sequence[str]) -> None:
-    """Ask the broker for the topic that results go to, if they do; check the addresses of databases.
+    """Ask the broker for the topics that results and calls go to, if they do; check the addresses of databases.
 
     Raises
     ------
@@ -145,10 +145,10 @@ def check_targets(places: Places, kafka: Sequence[str]) -> None:
             from acep_approx.spark.streaming.targets import check_database
 
             check_database(name, str(place))
-    if is_topic(places.to):
+    for topic in filter(is_topic, (places.to, places.calls)):
         from acep_approx.spark.streaming.targets import check_topic
 
-        check_topic(str(places.to), kafka)
+        check_topic(str(topic), kafka)
 
 
 def run_stream(
