@@ -27,6 +27,7 @@ from acep_approx.events.source import open_source
 from acep_approx.results.tuning import PastTable, tune
 from acep_approx.spark import Progress, net, session, start, train_history
 from acep_approx.spark.past.tuning import on_spark
+from acep_approx.spark.setup.connectors import add_kafka
 from acep_approx.spark.setup.kinds import STATE_STORE, is_connect
 from acep_approx.spark.streaming import elsewhere
 from history.tables import pack
@@ -230,6 +231,7 @@ class Answers:
         tried: dict[str, Callable[[], object]] = {
             "state store": without_rocksdb,
             "database": lambda: start(query.spark(**STREAMED), self._stream(), **to),
+            "Kafka": lambda: add_kafka(spark),
             "checkpoint": apart,
             "setting": lambda: session(address, **{"spark.driver.memory": "9g"}),
         }

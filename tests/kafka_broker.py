@@ -2,6 +2,8 @@
 
 Its packages come from the registry of Java packages, once (43 MB), and stay in the user's cache. Tests get the broker
 from the fixture ``broker``, and are marked ``xdist_group("kafka")``, so that one process of pytest runs them all.
+
+Besides the port that anybody may use it has one with TLS, where a user must log in.
 """
 
 from __future__ import annotations
@@ -47,10 +49,15 @@ SETTINGS = """
 process.roles=broker,controller
 node.id=1
 controller.quorum.voters=1@127.0.0.1:{controller}
-listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller}
-advertised.listeners=PLAINTEXT://127.0.0.1:{port}
+listeners=PLAINTEXT://127.0.0.1:{port},SASL_SSL://127.0.0.1:{guarded},CONTROLLER://127.0.0.1:{controller}
+advertised.listeners=PLAINTEXT://127.0.0.1:{port},SASL_SSL://127.0.0.1:{guarded}
 controller.listener.names=CONTROLLER
-listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT
+listener.security.protocol.map=PLAINTEXT:PLAINTEXT,SASL_SSL:SASL_SSL,CONTROLLER:PLAINTEXT
+sasl.enabled.mechanisms=PLAIN
+listener.name.sasl_ssl.plain.sasl.jaas.config={login}
+ssl.keystore.type=PKCS12
+ssl.keystore.location={keys}/broker.p12
+ssl.keystore.password={store_password}
 log.dirs={data}
 offsets.topic.replication.factor=1
 offsets.topic.num.partitions=1
@@ -66,6 +73,12 @@ auto.create.topics.enable=false
 """
 
 
+USER, PASSWORD = "ann", 'a"secret=of \\ hers'
+"""Who may log in."""
+STORE_PASSWORD = "of-the-tests"
+"""Of the file with the key of the broker."""
+
+
 class NoBroker(Exception):
     """There can be no broker here, and why."""
 
@@ -78,6 +91,13 @@ class Broker(Topics):
     folder : Path
         For its data and its log.
 
+    Attributes
+    ----------
+    guarded : str
+        The address where a user must log in, by TLS.
+    client : str
+        What a client must be told for that: lines of settings of librdkafka.
+
     Raises
     ------
     NoBroker
@@ -87,6 +107,9 @@ class Broker(Topics):
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._packages = packages()
+        ca = self._packages / "keys" / "ca.pem"
+        self.client = f"security.protocol=SASL_SSL\nsasl.mechanisms=PLAIN\nssl.ca.location={ca}\n"
+        self.client += f"sasl.username={USER}\nsasl.password={PASSWORD}\n"
         shutil.copytree(self._packages / "formatted", folder / "data")
         self._running: subprocess.Popen[bytes] | None = None
         if not any(self._begins() for _ in range(STARTS)):
@@ -94,8 +117,9 @@ class Broker(Topics):
 
     def _begins(self) -> bool:
         """Whether a broker is there, on new ports."""
-        port, controller = free_ports()
-        said = SETTINGS.format(port=port, controller=controller, data=self._folder / "data")
+        port, guarded, controller = free_ports(3)
+        said = settings(port, guarded, controller, self._folder / "data", self._packages / "keys")
+        self.guarded = f"127.0.0.1:{guarded}"
         (self._folder / "server.properties").write_text(said, encoding="utf-8")
         super().__init__(f"127.0.0.1:{port}")
         self._admin = AdminClient({"bootstrap.servers": self.brokers, "log_level": 0, "error_cb": lambda _: None})
@@ -186,11 +210,20 @@ def _done(answers: dict[str, Any]) -> None:
         answer.result(60)
 
 
-def free_ports() -> tuple[int, int]:
-    """Two ports on which nothing listens."""
+def settings(port: int, guarded: int, controller: int, data: Path, keys: Path) -> str:
+    """What a broker is told."""
+    password = PASSWORD.replace("\\", "\\\\").replace('"', '\\"')
+    login = f'org.apache.kafka.common.security.plain.PlainLoginModule required user_{USER}="{password}";'
+    ports = {"port": port, "guarded": guarded, "controller": controller}
+    said = {"login": login.replace("\\", "\\\\"), "store_password": STORE_PASSWORD}
+    return SETTINGS.format(**ports, **said, data=data, keys=keys)
+
+
+def free_ports(number: int) -> list[int]:
+    """Ports on which nothing listens."""
     found: list[int] = []
     dice = Random(os.urandom(8))
-    while len(found) < 2:
+    while len(found) < number:
         port = dice.choice(PORTS)
         with socket.socket() as one:
             try:
@@ -198,11 +231,11 @@ def free_ports() -> tuple[int, int]:
             except OSError:
                 continue
         found += [port] if port not in found else []
-    return found[0], found[1]
+    return found
 
 
 def packages() -> Path:
-    """The folder in the user's cache that has ``jars``, and ``formatted``, the data of a broker that never ran.
+    """The folder in the user's cache with ``jars``, ``keys``, and ``formatted``, the data of a broker that never ran.
 
     Several processes may ask at once.
 
@@ -223,7 +256,23 @@ def packages() -> Path:
                 _fetch(whole / "jars")
                 _format(whole / "jars", whole / "formatted")
                 whole.rename(folder)
+        if not (folder / "keys").is_dir():
+            with tempfile.TemporaryDirectory(dir=cache) as draft:
+                made = Path(draft) / "keys"
+                _make_keys(made)
+                made.rename(folder / "keys")
     return folder
+
+
+def _make_keys(folder: Path) -> None:
+    """Make the key of a broker of this machine, and a certificate that clients can trust."""
+    folder.mkdir()
+    store = ["-keystore", str(folder / "broker.p12"), "-storepass", STORE_PASSWORD, "-alias", "broker"]
+    pair = ["-genkeypair", "-keyalg", "EC", "-dname", "CN=broker", "-ext", "SAN=ip:127.0.0.1", "-validity", "36500"]
+    for command in ([*pair, "-storetype", "PKCS12"], ["-exportcert", "-rfc", "-file", str(folder / "ca.pem")]):
+        done = _said(["keytool", *command, *store], START, "making the key of a broker")
+        if done.returncode != 0:
+            raise NoBroker(f"there is no key for a broker: {done.stdout[-2000:]}{done.stderr[-2000:]}")
 
 
 def _take(lock: IO[str]) -> None:
@@ -278,10 +327,10 @@ def _fetch(jars: Path) -> None:
 def _format(jars: Path, data: Path) -> None:
     """Prepare the folder of a broker for its first start."""
     with tempfile.TemporaryDirectory() as scratch:
-        settings = Path(scratch) / "server.properties"
-        settings.write_text(SETTINGS.format(port=1, controller=2, data=data), encoding="utf-8")
+        file = Path(scratch) / "server.properties"
+        file.write_text(settings(1, 2, 3, data, Path(scratch)), encoding="utf-8")
         command = ["java", *OPTIONS, "-cp", f"{jars}/*", "kafka.tools.StorageTool", "format"]
-        command += ["--cluster-id", "AAAAAAAAAAAAAAAAAAAAAQ", "--config", str(settings)]
+        command += ["--cluster-id", "AAAAAAAAAAAAAAAAAAAAAQ", "--config", str(file)]
         done = _said(command, START, "preparing the folder of a broker")
         if done.returncode != 0:
             raise NoBroker(f"the folder of a broker cannot be prepared: {done.stdout[-2000:]}{done.stderr[-2000:]}")

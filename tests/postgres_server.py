@@ -42,7 +42,7 @@ class Server:
                 raise NoServer("there is no user postgres, and root may not run a server") from None
             os.chown(folder, owner.pw_uid, owner.pw_gid)
             self._as = {"user": owner.pw_uid, "group": owner.pw_gid}
-        self.port, _ = free_ports()
+        (self.port,) = free_ports(1)
         self._folder = folder / "data"
         self._run("initdb", "-A", "trust", "-U", "test", "-D", str(self._folder))
         said = f"-p {self.port} -c listen_addresses=127.0.0.1 -k {folder}"

@@ -10,7 +10,7 @@ import sys
 import pytest
 
 from acep_approx import compile_query
-from acep_approx.errors import DataError, UsageError
+from acep_approx.errors import DataError, QueryError, UsageError
 from acep_approx.events import follow
 from acep_approx.events.live.kafka import Topic, TopicPlace
 from acep_approx.events.live.kafka_address import KafkaAddress, parse_address, settings
@@ -299,3 +299,79 @@ def test_another_process_reads_the_same_cluster(cluster, topic):
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=PATIENCE)
     assert done.stderr == ""
     assert json.loads(done.stdout)["b.ts"] == 2
+
+
+# --- columns of a file --------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def columns(tmp_path):
+    """A file of events: a number, a time in another format than ISO-8601, a field of an object."""
+    row = {"ts": "31.05.2024 08:00:00", "type": "A", "x": 1.5, "of": {"who": "a"}}
+    (tmp_path / "columns.jsonl").write_text(json.dumps(row) + "\n", encoding="utf-8")
+    return tmp_path / "columns.jsonl"
+
+
+def at(second, kind, **more):
+    return event(f"31.05.2024 08:00:{second:02}", kind, **more)
+
+
+def test_columns_of_a_file_do_not_hang_on_the_first_messages(cluster, topic, columns, tmp_path):
+    """The first message lacks a column, in the next one it is a whole number, and later one with a fraction."""
+    query = compile_query("PATTERN SEQ(A a, B b) WHERE b.x > a.x AND b.of.who = 'b' WITHIN 5 s")
+    address = cluster.address(topic, partition=0)
+    with pytest.raises(QueryError, match="ACEP-Q060"):
+        list(compile_query("PATTERN A a WHERE a.y = 1 WITHIN 5 s").follow(address, schema=columns))  # nothing came yet
+    cluster.send(topic, [at(0, "A"), at(1, "A", x=1), at(2, "B", x=2.5, of={"who": "b"}), at(3, "B", x="?")])
+    bad, kept = tmp_path / "bad.jsonl", {"until_idle": 0, "schema": columns, "checkpoint": tmp_path / "cp"}
+    kept |= {"on_malformed": "skip", "rejects": bad}
+    tables = list(query.follow(address, bind="kafka_offset", **kept))
+    assert [(row["a"], row["b"]) for table in tables for row in table.to_pylist()] == [(1, 2)]
+    assert "changed from number to string" in bad.read_text()
+    cluster.send(topic, [at(4, "B", x=9, of={"who": "b"})])
+    again = [row for table in query.follow(address, bind="kafka_offset", **kept) for row in table.to_pylist()]
+    assert [(row["a"], row["b"]) for row in again] == [(1, 4)]
+    with pytest.raises(UsageError, match="had the columns of a file") as caught:
+        query.follow(address, bind="kafka_offset", **{**kept, "schema": None})
+    assert caught.value.code == "ACEP-U208"
+
+
+def test_schema_on_the_command_line(cluster, topic, columns, tmp_path):
+    cluster.send(topic, [at(0, "A"), at(1, "B")])
+    args = ("run", "PATTERN SEQ(A a, B b) WHERE a.x IS NULL WITHIN 5 s", cluster.address(topic, partition=0))
+    done = acep(*args, "--until-idle", "0s", "--schema", str(columns), "-q")
+    assert len(done.stdout.splitlines()) == 1
+    for place, more in ((columns, ()), (columns, ("--follow",))):
+        refused = acep("run", "PATTERN A a WITHIN 5", str(place), *more, "--schema", str(columns), code=2)
+        assert "ACEP-U139" in refused.stderr
+
+
+# --- results ------------------------------------------------------------------------------------------------------
+
+
+def test_a_file_that_is_followed_into_a_topic(cluster, topic, tmp_path):
+    file = tmp_path / "events.jsonl"
+    file.write_bytes(event(1, "A") + b"\n" + event(2, "B") + b"\n")
+    out = ("-o", cluster.address(topic), "--kafka-option", "linger.ms=1", "-q")
+    acep("run", "PATTERN SEQ(A a, B b) WITHIN 5", str(file), "--follow", "--until-idle", "0s", *out)
+    parts = [follow(cluster.address(topic, partition=n), until_idle=0, time="kafka_time") for n in range(4)]
+    assert [row["end"] for part in parts for row in rows(part)] == [2]
+
+
+RULES = "RULE r ON PATTERN A a WITHIN 5 DO CALL x(a.ts) END"
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        ("kafka://b:9/t?partition=0 --calls kafka://b:9/t", "ACEP-U013"),
+        ("e.csv -o kafka://b:9/t --calls kafka://b:9/t", "ACEP-U017"),
+        ("e.csv --changes kafka://b:9/t", "ACEP-U019"),
+        ("e.csv -o kafka://b:9/t --format csv", "ACEP-U014"),
+    ],
+)
+def test_topics_of_rules(tmp_path, monkeypatch, words, code):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("acep_approx.cli.runs.run.ProgramRun.sender", lambda *_: None)
+    (tmp_path / "e.csv").write_text("ts,type\n1,A\n", encoding="utf-8")
+    assert code in acep("run", RULES, *words.split(), code=2).stderr

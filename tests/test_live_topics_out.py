@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 from concurrent.futures import ThreadPoolExecutor
 from itertools import count
+from pathlib import Path
 from random import Random
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -135,8 +137,33 @@ def test_what_does_not_go_to_a_topic(events, words, code):
     assert code in acep("run", QUERY, "events.jsonl", *words.split(), code=2).stderr
 
 
-def test_rules_and_a_topic_that_is_read(events):
-    told = acep("run", f"RULE r ON {QUERY}", "events.jsonl", "-o", "kafka://b:9/t", code=2).stderr
-    assert "ACEP-U064" in told
+RULE = f"RULE r ON {QUERY} DO CALL seen(l.box) END"
+
+
+@pytest.mark.parametrize("failing", [2, 3])
+def test_rules_with_a_store_send_each_match_and_call_at_least_once(broker, topic, events, monkeypatch, failing):
+    """The brokers refuse a message; the next run sends what they have not got."""
+    calls = f"{topic}-calls"
+    broker.topic(calls)
+    Path("rules.acep").write_text(RULE, encoding="utf-8")
+    words = ("run", "rules.acep", "events.jsonl", "--bind", "n", "--checkpoint-every", "100", "-q")
+    whole = acep(*words, "--store", "whole.db", "--calls", "calls.jsonl").stdout
+    write, tries = TopicWriter.write, iter(range(100_000))
+
+    def refused(self: TopicWriter, *given: Any) -> None:
+        if next(tries) == failing:
+            raise DataError("a message was refused", code="ACEP-D173")
+        write(self, *given)
+
+    monkeypatch.setattr(TopicWriter, "write", refused)
+    kept = (*words, "--store", "rules.db", "-o", broker.address(topic), "--calls", broker.address(calls))
+    assert "ACEP-D173" in acep(*kept, code=4).stderr
+    acep(*kept)
+    assert {message.value().decode() for message in broker.read(topic)} == set(whole.splitlines())
+    called = Path("calls.jsonl").read_text(encoding="utf-8").splitlines()
+    assert {message.value().decode() for message in broker.read(calls)} == set(called)
+
+
+def test_a_topic_that_is_read(events):
     told = acep("run", QUERY, "kafka://b:9/t?from=end", "-o", "kafka://b:9/t", code=2).stderr
     assert "ACEP-U013: results would go to the topic 't', which is one of the inputs" in told

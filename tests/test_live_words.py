@@ -279,7 +279,7 @@ def test_no_hint_says_what_cannot_be_done_with_a_topic(cluster, topic, here):
     (here / "q" / "one.acep").write_text(QUERY, encoding="utf-8")
     assert "--reorder '10 s'" in acep("run", "--queries", "q", address, *END, code=4).stderr
     assert "--on-late skip" in acep("run", f"RULE r ON {QUERY}", address, *END, code=4).stderr
-    spark = acep("run", QUERY, address, "--spark", code=2).stderr
+    spark = acep("run", QUERY, address, "--spark", "--checkpoint", "c", code=2).stderr
     assert "--follow" not in spark
     assert "add --stream" in spark
     for command in ("look", "why", "check"):

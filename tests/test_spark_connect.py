@@ -60,6 +60,7 @@ def test_what_is_missing_is_said_before_a_job_starts(connected):
     assert connected["refused"] == {
         "state store": "ACEP-S041",
         "database": "ACEP-S044",
+        "Kafka": "ACEP-S080",
         "checkpoint": "ACEP-S052",
         "setting": "ACEP-S042",
     }

@@ -19,6 +19,7 @@ from acep_approx.cli.on_spark.batch import OnSpark
 from acep_approx.errors import EXIT_TEMPORARY, AcepError, DataError
 from acep_approx.events.live import kafka
 from acep_approx.events.live.kafka_messages import as_line
+from acep_approx.events.live.kafka_rows import match_id
 from acep_approx.events.reading.layout import Layout
 from acep_approx.spark import read_topics, start
 from acep_approx.spark.setup import connectors
@@ -99,7 +100,11 @@ def in_folder(folder: str = "out") -> Counter[str]:
 @pytest.mark.parametrize(
     ("words", "code", "named"),
     [
-        ("kafka://b:9/t --spark", "ACEP-S071", "--until-done"),
+        ("kafka://b:9/t --spark --follow", "ACEP-S072", "--follow"),
+        ("kafka://b:9/t?from=end --spark", "ACEP-S081", "from=end"),
+        ("kafka://b:9/t?group=g --spark", "ACEP-S081", "group=g"),
+        ("kafka://b:9/t events.jsonl --spark", "ACEP-S070", "from both"),
+        ("kafka://b:9/t --spark --checkpoint c", "ACEP-S071", "--checkpoint"),
         ("kafka://b:9/t --spark --stream --follow", "ACEP-S072", "--follow"),
         ("kafka://b:9/t?group=g --spark --stream -o out --checkpoint c", "ACEP-S081", "group=g"),
         ("kafka://b:9/t kafka://c:9/u --spark --stream -o out --checkpoint c", "ACEP-S081", "different brokers"),
@@ -110,8 +115,9 @@ def in_folder(folder: str = "out") -> Counter[str]:
         ("kafka://b:9/t --spark --stream -o out --checkpoint c --input-format csv", "ACEP-U121", "csv"),
         ("kafka://b:9/t --spark --stream -o out --checkpoint c --kafka-option sasl.oauthbearer.config=x", "ACEP-U137",
          "oauthbearer"),
-        ("events.jsonl --spark -o kafka://b:9/u", "ACEP-S071", "--stream"),
-        ("kafka://b:9/t --schema x.parquet", "ACEP-S071", "--schema"),
+        ("events.jsonl --spark -o jdbc:postgresql://b/u?table=t", "ACEP-S071", "--stream"),
+        ("events.jsonl --schema x.parquet", "ACEP-U139", "--schema"),
+        ("events.jsonl --spark --schema x.parquet", "ACEP-S072", "--schema"),
         (". --spark --stream -o out --checkpoint c --schema x.parquet", "ACEP-S072", "--schema"),
         (". --spark --stream -o out --checkpoint c --kafka-option a=b", "ACEP-U139", "--kafka-option"),
     ],
@@ -147,8 +153,8 @@ POISONED: list[tuple[bytes | None, str]] = [
     (b"", "not a JSON object"),
     (b"\xff\xfe", "not a JSON object"),
     (b'{"ts": 12, "box": "seven"}', "Column(/box) changed from number to string"),
-    (b'{"ts": 12, "box": 7.5}', "column 'box' is int64 in the first rows, and this value is not"),
-    (b'{"ts": 12, "box": 99999999999999999999}', "column 'box' is int64 in the first rows, and this value is not"),
+    (b'{"ts": 12, "box": 7.5}', "column 'box' is int64, and this value is not"),
+    (b'{"ts": 12, "box": 99999999999999999999}', "column 'box' is int64, and this value is not"),
     (b'{"box": 7}', "the event has no time (null or NaN)"),
     (b'{"ts": 12, "box": 7} trailing', ""),
     (b'{"ts": 12, ', ""),
@@ -200,6 +206,10 @@ def test_columns_of_a_file():
     assert (good["ts"].isoformat(), good["seen"].microsecond) == ("2024-05-01T08:00:00+00:00", 500_000)
     assert (good["of.who"], good["type"], "more" in good) == ("b", None, False)
     assert bad["_acep_reason"] == "column 'seen' holds times, and this value is none"
+    Path("some.jsonl").write_text('{"ts": "31.05.2024 08:00:00"}', encoding="utf-8")
+    reader = MessageReader.of_file(["t"], [], "some.jsonl", Layout())
+    (found,) = reader.read(given([b'{"ts": "01.05.2024 08:00:00"}'], reader)).to_pylist()
+    assert found["ts"].isoformat() == "2024-05-01T08:00:00+00:00"
 
 
 def test_a_micro_batch_that_is_written_again_has_the_same_messages():
@@ -255,6 +265,104 @@ def test_what_is_wrong_is_told_before_spark_starts(broker):
     assert (done.exit_code, "'none' cannot be written" in done.stderr) == (4, True), done.output
     done = run(broker.address(full, partition=7), "out")
     assert (done.exit_code, "no partition 7" in done.stderr) == (4, True), done.output
+
+
+# --- batches --------------------------------------------------------------------------------------------------------
+
+
+def whole(values: list[bytes], *words: str) -> str:
+    """What a run here finds in all messages, as JSON lines."""
+    Path("whole.jsonl").write_bytes(b"\n".join(values) + b"\n")
+    done = acep("run", QUERY, "whole.jsonl", "--format", "jsonl", "-q", "--sort", *words)
+    assert done.exit_code == 0, done.output
+    return done.stdout
+
+
+@kafka_test
+def test_a_batch_of_what_topics_hold_now(spark, broker):
+    """Of two topics, out of order; into topics, a row as a message: matches, and counts.
+
+    The broker asks who reads and writes, by TLS: a file of settings is enough for that, here and on Spark.
+    """
+    values = messages(NUMBER, jitter=DELAY)
+    topic, other, target = new_topic(broker, 2), new_topic(broker), new_topic(broker)
+    for partition in (0, 1):
+        broker.send(topic, values[partition : NUMBER - 100 : 2], partition)
+    broker.send(topic, [None, b'{"ts": 1, "n": "?"}'], 1)
+    broker.send(other, values[-100:])
+    Path("secrets.properties").write_text(broker.client, encoding="utf-8")
+    one, two, out = (f"kafka://{broker.guarded}/{name}" for name in (topic, other, target))
+    told = ("--on-malformed", "skip", "--kafka-option", "@secrets.properties")
+    batch = ("run", QUERY, one, two, "--spark", "--id", "n", *told)
+    done = acep(*batch, "--bind", "n", "-o", out)
+    assert done.exit_code == 0, done.output
+    for line in (f"{NUMBER} events read", "1 message left out: malformed", "1 message left out: no value (tombstones)"):
+        assert line in done.stderr
+    found = broker.read(target)
+    listed = whole(values, "--bind", "n")
+    assert Counter(plain(json.loads(message.value())) for message in found) == Counter(
+        map(plain, map(json.loads, listed.splitlines()))
+    )
+    assert len(found) > 100
+    for message in found:
+        assert message.key() == str(json.loads(message.value())["box"]).encode()
+        assert message.headers() == [("acep_match", match_id(message.value()).encode())]
+    counted = acep(*batch, "--output", "count", "-q", "-o", out)
+    assert (counted.exit_code, counted.output) == (0, "")
+    counts = sorted(message.value().decode() for message in broker.read(target)[len(found) :])
+    assert counts == whole(values, "--output", "count").splitlines()
+    here = acep("run", QUERY, one, "-o", out, "--until-idle", "0s", "--watermark", f"{DELAY}", "-q", *told)
+    assert (here.exit_code, here.output) == (0, "")
+    assert len(broker.read(target)) > len(found) + len(counts)
+
+
+@kafka_test
+def test_a_batch_from_python_has_the_messages_of_when_it_was_opened(spark, broker):
+    """Also of those that are committed later: nobody waits for them."""
+    topic = new_topic(broker)
+    broker.send(topic, messages(20))
+    late = broker.producer(**{"transactional.id": topic})
+    late.init_transactions(60)
+    late.begin_transaction()
+    late.produce(topic, messages(21)[-1])
+    late.flush(60)
+    events = read_topics(spark, broker.address(topic), is_stream=False)
+    late.commit_transaction(60)
+    assert not events.isStreaming
+    assert sorted(row.n for row in events.collect()) == [*range(20)]
+    assert read_topics(spark, broker.address(topic), is_stream=False).count() == 21
+
+
+RULES = """
+TABLE seen (box int, number int DEFAULT 0, KEY (box))
+RULE counted ON PATTERN Seen s WITHIN 1 DO UPDATE seen SET number = old.number + 1 AT (s.box) END
+RULE loaded ON PATTERN SEQ(Seen s, Loaded l) WHERE [box] AND store.seen[l.box].number > 2 WITHIN 3000
+    DO CALL report(l.box, l.n) END
+"""
+
+
+@kafka_test
+def test_rules_send_matches_and_calls_to_topics(spark, broker):
+    """Here and on Spark the same; the key of a match is its box, that of a call what is called."""
+    values, sent = messages(NUMBER // 2), []
+    Path("in.jsonl").write_bytes(b"\n".join(values) + b"\n")
+    Path("rules.acep").write_text(RULES, encoding="utf-8")
+    for words in ((), ("--spark", "--id", "n")):
+        found, called = new_topic(broker), new_topic(broker)
+        topics = ("-o", broker.address(found), "--calls", broker.address(called), "--kafka-option", "linger.ms=1")
+        done = acep("run", "rules.acep", "in.jsonl", "--bind", "n", *topics, "-q", *words)
+        assert (done.exit_code, done.output) == (0, "")
+        calls = broker.read(called)
+        matches = [(message.key(), json.loads(message.value())) for message in broker.read(found)]
+        assert {key for key, row in matches if row["rule"] == "loaded"} == {
+            str(row["box"]).encode() for _, row in matches if row["rule"] == "loaded"
+        }
+        shown = Counter((row["rule"], row["s.n"], row.get("l.n")) for _, row in matches)
+        assert {call.key() for call in calls} == {b"report"}
+        ids = {json.loads(call.value())["id"] for call in calls}
+        assert len(ids) == len(calls) > 0
+        sent.append((shown, Counter(json.loads(call.value())["arguments"] for call in calls)))
+    assert sent[0] == sent[1]
 
 
 # --- jobs -----------------------------------------------------------------------------------------------------------

@@ -187,13 +187,14 @@ class Query(TunableQuery):
         rejects: str | Path | None = None,
         late: str | Path | None = None,
         kafka: Mapping[str, object] | Sequence[str] = (),
+        schema: str | Path | None = None,
         **options: Any,
     ) -> LiveRun:
         r"""Run over events that are still being written: a file that grows, a folder, or a topic of Kafka.
 
         Parameters
         ----------
-        place, until_idle, format, on_malformed, rejects, kafka
+        place, until_idle, format, on_malformed, rejects, kafka, schema
             As for ``events.follow``.
         checkpoint : str or Path, optional
             A folder that keeps where the run stands: the same call goes on from there. Default: nowhere.
@@ -237,7 +238,7 @@ class Query(TunableQuery):
         """
         from acep_approx.api.live_run import Checkpointing, follow_query
 
-        reading: dict[str, Any] = {"until_idle": until_idle, "format": format, "kafka": kafka}
+        reading: dict[str, Any] = {"until_idle": until_idle, "format": format, "kafka": kafka, "schema": schema}
         reading |= {"on_malformed": on_malformed, "rejects": rejects, "late": late}
         return follow_query(self, place, Checkpointing(checkpoint, checkpoint_every, finish), reading, options)
 

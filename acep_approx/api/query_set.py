@@ -572,7 +572,8 @@ class QuerySet(TunableSet, BudgetedSet, SavedSet, OrderedRun):
         also_asked : dict, optional
             What else must be the same for a run to go on from a checkpoint, as JSON.
         **reading
-            ``until_idle``, ``format``, ``on_malformed``, ``rejects``, ``late``, ``kafka``: as for ``Query.follow``.
+            ``until_idle``, ``format``, ``on_malformed``, ``rejects``, ``late``, ``kafka``, ``schema``: as for
+            ``Query.follow``.
 
         Returns
         -------

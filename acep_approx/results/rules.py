@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 
     from acep_approx.budget.rules_ledger import RulesRecord
 
+CALL_KEYS = ("name",)
+"""Columns of calls that are the key of messages: so those of a function keep their order in a topic."""
+
 
 @dataclass(frozen=True)
 class RuleCall:

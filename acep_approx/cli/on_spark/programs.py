@@ -52,10 +52,11 @@ def run_on_spark(request: RunRequest) -> None:
         reading,
         unit=options.source.unit,
         quiet=request.quiet,
+        kafka=options.live.kafka_option or (),
+        schema=options.live.schema,
     )
     if options.stream.stream:
-        kafka = options.live.kafka_option or ()
-        run_stream(asked, Places.of(request), options.stream, request.output.metrics_port, kafka)
+        run_stream(asked, Places.of(request), options.stream, request.output.metrics_port)
     else:
         run_batch(asked, request.output, form, {"changes": options.rules.changes, "calls": options.rules.calls})
     program.end()
@@ -64,16 +65,10 @@ def run_on_spark(request: RunRequest) -> None:
 def _checked(request: RunRequest) -> Format:
     """How results are written, when all is refused that does not go together."""
     options, output, is_streamed = request.options, request.output, request.options.stream.stream
-    kinds = {"Spark": "--spark"}
-    if is_streamed:
-        kinds["stream on Spark"] = "--stream"
-        kinds["topic on Spark" if request.is_of_topic else "folder on Spark"] = "kafka://"
-    else:
-        kinds["batch on Spark"] = "--stream"
-        if request.is_of_topic or is_topic(output.file):
-            kinds["no stream on Spark"] = "kafka://"
-        elif is_table(output.file):
-            kinds["no stream on Spark"] = JDBC
+    kinds = {"Spark": "--spark", "stream on Spark" if is_streamed else "batch on Spark": "--stream"}
+    kinds["topic on Spark" if request.is_of_topic else "files on Spark"] = "kafka://"
+    if is_table(output.file) and not is_streamed:
+        kinds["no stream on Spark"] = JDBC
     if request.is_of_rules:
         kinds |= {"rules": RULES, "rules on Spark": "--spark"}
     elif options.many.queries is None:
@@ -132,6 +127,8 @@ def _of_rules(request: RunRequest, more: dict[str, Any]) -> _Program:
     for name, one in (("--changes", options.changes), ("--calls", options.calls)):
         if one is not None and one.exists() and not one.is_dir():
             raise UsageError(f"{name} {str(one)!r} is a file", code="ACEP-U019", hint="on Spark it is a FOLDER")
+    if is_topic(options.changes):
+        raise UsageError("--changes does not go to a topic", code="ACEP-U019", hint="name a FOLDER")
     store = rows_given(options.table or [])
     matcher = rules.spark(store=store, **request.options.source.roles, **shed, **more)
     return _Program(lambda _schema: matcher)

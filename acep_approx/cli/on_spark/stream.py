@@ -20,7 +20,7 @@ from acep_approx.cli.options.output import is_table, is_topic
 from acep_approx.cli.options.spark import StreamOptions
 from acep_approx.cli.terminal import amount, say
 from acep_approx.errors import UsageError
-from acep_approx.events.live.kafka_address import is_address, parse_target, settings
+from acep_approx.events.live.kafka_address import is_address
 from acep_approx.masks import masked
 from history.places import is_remote
 
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
     from acep_approx.cli.runs.request import RunRequest
-    from acep_approx.spark.sources.topics import Topics
     from acep_approx.spark.streaming.metrics import Progress
 
 EXIT_INTERRUPTED = 130
@@ -114,38 +113,18 @@ def _for_two_things(place: Path) -> UsageError:
     )
 
 
-def open_topics(asked: OnSpark, places: Places, options: StreamOptions, kafka: Sequence[str]) -> Topics:
-    """Ask the broker for the topics of a job, and check that the query can be run on their messages.
-
-    Raises
-    ------
-    AcepError
-        As ``check_spark`` and ``take_up``, and what the query lacks in the columns.
-    """
-    from acep_approx.spark.setup.session import check_spark
-    from acep_approx.spark.sources.topics import take_up
-
-    check_spark(streaming=True)  # the matcher needs PySpark, if no Java
-    reading = {**asked.reading, "unit": asked.unit, "schema": options.schema, "kafka": kafka}
-    topics = take_up(asked.inputs, str(places.checkpoint), **reading)
-    job = asked.matcher(topics.schema).check(topics.schema, is_stream=True)
-    return topics.select(job.schema.names)
-
-
-def open_input(
-    asked: OnSpark, places: Places, options: StreamOptions, kafka: Sequence[str]
-) -> Callable[[SparkSession], DataFrame]:
+def open_input(asked: OnSpark, places: Places, options: StreamOptions) -> Callable[[SparkSession], DataFrame]:
     """Look at the input as far as Spark need not run for that; gives what reads it as a stream.
 
     Raises
     ------
     AcepError
-        As ``open_topics``, or as ``OnSpark.check``.
+        As ``OnSpark.topics``, or as ``OnSpark.check``.
     """
     from acep_approx.spark.sources.files import read_growing
 
-    if is_address(asked.inputs[0]):
-        topics = open_topics(asked, places, options, kafka)
+    if asked.of_topics:
+        topics = asked.topics(checkpoint=places.checkpoint)
         return lambda spark: topics.stream(spark, at_once=options.at_once)
     files, folder = asked.check(checkpoint=places.checkpoint), asked.inputs[0]
     if files is None:
@@ -154,25 +133,22 @@ def open_input(
 
 
 def check_targets(places: Places, kafka: Sequence[str]) -> None:
-    """Ask the broker for the topic that results go to, if they do; check the addresses of databases.
+    """Ask the broker for the topics that results and calls go to, if they do; check the addresses of databases.
 
     Raises
     ------
     AcepError
-        As ``TopicWriter``, or as ``Database.of``.
+        As ``check_topic``, or as ``Database.of``.
     """
-    to = places.to
     for name in ("to", "changes", "calls", "mirror"):
         if is_table(place := getattr(places, name)):
             from acep_approx.spark.streaming.targets import check_database
 
             check_database(name, str(place))
-    if is_topic(to):
-        from acep_approx.events.live.kafka_writer import TopicWriter
-        from acep_approx.spark.setup.java_client import java_settings
+    for topic in filter(is_topic, (places.to, places.calls)):
+        from acep_approx.spark.streaming.targets import check_topic
 
-        ours, _ = java_settings(settings(kafka))
-        TopicWriter(parse_target(str(to)), ours).close()
+        check_topic(str(topic), kafka)
 
 
 def run_stream(
@@ -180,7 +156,6 @@ def run_stream(
     places: Places,
     options: StreamOptions,
     metrics_port: int | None,
-    kafka: Sequence[str] = (),
 ) -> None:
     """Match a folder, or topics, as a stream, until all is done, or until Ctrl-C.
 
@@ -191,8 +166,6 @@ def run_stream(
     options : StreamOptions
     metrics_port : int or None
         Where numbers are served; None: nowhere.
-    kafka : sequence of str
-        Settings of the client of Kafka.
 
     Raises
     ------
@@ -211,8 +184,8 @@ def run_stream(
     if options.trigger is not None:
         interval(options.trigger)  # refused before Spark starts
     with clear_errors(), ExitStack() as stack:
-        check_targets(places, kafka)
-        read = open_input(asked, places, options, kafka)
+        check_targets(places, asked.kafka)
+        read = open_input(asked, places, options)
         if not asked.quiet:
             say("starting Spark ...")
         events = read(asked.session(streaming=True))
@@ -236,7 +209,7 @@ def run_stream(
             mirror=None if places.mirror is None else str(places.mirror),
             trigger=options.trigger,
             until_done=options.until_done,
-            kafka=kafka,
+            kafka=asked.kafka,
             on_progress=told,
         )
         try:
@@ -246,7 +219,7 @@ def run_stream(
         told.rest(query)
     if not asked.quiet:
         numbers = told.totals
-        say_read(numbers, matcher.program, clock.perf_counter() - begun, of_topics=is_address(asked.inputs[0]))
+        say_read(numbers, matcher.program, clock.perf_counter() - begun, of_topics=asked.of_topics)
         say(f"{amount(numbers.counts['matches'], asked.kind.thing or 'row')} written to {masked(str(places.to))}")
         if places.late is not None and numbers.counts["late"] + numbers.counts["malformed"]:
             say(f"events that were left out: {places.late}")

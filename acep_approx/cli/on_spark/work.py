@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from acep_approx.cli.options.output import ResultKind
+from acep_approx.errors import UsageError
+from acep_approx.events.live.kafka_address import is_address
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -15,6 +17,7 @@ if TYPE_CHECKING:
 
     from acep_approx.spark.plan.matcher import SparkMatcher
     from acep_approx.spark.sources.files import EventFiles
+    from acep_approx.spark.sources.topics import Topics
 
 
 @dataclass(frozen=True)
@@ -34,6 +37,10 @@ class OnSpark:
     unit : str or None
         Of times that are numbers.
     quiet : bool
+    kafka : sequence of str
+        Settings of the client of Kafka.
+    schema : path, optional
+        A file of events whose columns the messages of topics have.
     """
 
     matcher: Callable[[pa.Schema], SparkMatcher]
@@ -43,6 +50,52 @@ class OnSpark:
     reading: dict[str, Any]
     unit: str | None
     quiet: bool
+    kafka: Sequence[str] = ()
+    schema: Path | None = None
+
+    @property
+    def of_topics(self) -> bool:
+        """Whether events are messages of topics.
+
+        Raises
+        ------
+        UsageError
+            ``ACEP-S070``: some are, and others stand in files.
+        """
+        found = {is_address(one) for one in self.inputs}
+        if len(found) > 1:
+            raise UsageError(
+                "events are read from files, or from topics, and not from both",
+                code="ACEP-S070",
+                hint="start a run for each",
+            )
+        return True in found
+
+    def topics(self, *, checkpoint: Path | None = None) -> Topics:
+        """Ask the broker for the topics, and bind the program to the columns of their messages, before Spark starts.
+
+        Parameters
+        ----------
+        checkpoint : Path, optional
+            Of a stream; without one, the messages that are there are a batch.
+
+        Raises
+        ------
+        AcepError
+            As ``check_spark``, ``Topics.open`` and ``take_up``, and what the program lacks in the columns.
+        """
+        from acep_approx.spark.setup.session import check_spark
+        from acep_approx.spark.sources.topics import Topics, take_up
+
+        is_stream = checkpoint is not None
+        check_spark(streaming=is_stream)  # the matcher needs PySpark, if no Java
+        reading = {**self.reading, "unit": self.unit, "schema": self.schema, "kafka": self.kafka}
+        if checkpoint is None:
+            topics = Topics.open(self.inputs, is_stream=False, **reading)
+        else:
+            topics = take_up(self.inputs, str(checkpoint), **reading)
+        job = self.matcher(topics.schema).check(topics.schema, is_stream=is_stream)
+        return topics.select(job.schema.names)
 
     def check(self, *, checkpoint: Path | None = None) -> EventFiles | None:
         """Open the files, and bind the program to their columns, before Spark starts, which takes seconds.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass, fields
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -41,10 +42,19 @@ class LiveOptions:
         ),
     ] = None
 
+    schema: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="A file of events whose columns and types the messages of a topic have; by default those of the first "
+            "messages.",
+        ),
+    ] = None
+
     @property
     def lasting(self) -> dict[str, Any]:
         """The arguments of ``events.follow`` that no other input knows."""
-        return {"until_idle": self.until_idle, "kafka": self.kafka_option or ()}
+        return {"until_idle": self.until_idle, "kafka": self.kafka_option or (), "schema": self.schema}
 
 
 NO_OP = "none"

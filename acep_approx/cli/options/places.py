@@ -16,7 +16,7 @@ from acep_approx.cli.logs import LEVELS
 from acep_approx.cli.options.output import COMPRESSED_FILES, is_folder, is_topic
 from acep_approx.errors import UsageError
 from acep_approx.events.live.growing import is_followed, would_be_followed
-from acep_approx.events.live.kafka_address import is_address, parse_address, parse_target
+from acep_approx.events.live.kafka_address import KafkaAddress, is_address, parse_address, parse_target
 from acep_approx.events.reading.files import ONLY_CSV, files_below, would_be_read
 from acep_approx.events.writing.outfile import check_name, known_as, read_again, written_as
 from history.places import StorePath, is_remote, is_stored, place_of
@@ -114,18 +114,30 @@ def check_places(given: Mapping[str, Any], also: Mapping[str, Path] = NOTHING) -
 
 
 def _check_topic(given: Mapping[str, Any]) -> None:
-    """Refuse to write results to a topic that is read (``ACEP-U013``)."""
-    target = given.get("file")
-    if not is_topic(target):
-        return
-    written = parse_target(str(target))
-    read = [parse_address(one) for one in _listed(given.get("inputs")) if is_address(one)]
-    if any((one.brokers, one.topic) == (written.brokers, written.topic) for one in read):
-        raise UsageError(
-            f"results would go to the topic {written.topic!r}, which is one of the inputs",
-            code="ACEP-U013",
-            hint="name another topic",
-        )
+    """Refuse to write to a topic that is read (``ACEP-U013``), or results and calls to one topic (``ACEP-U017``)."""
+    read = {_topic(parse_address(one)) for one in _listed(given.get("inputs")) if is_address(one)}
+    written: dict[tuple[str, str], str] = {}
+    for option in ("file", "calls"):
+        if not is_topic(target := given.get(option)):
+            continue
+        what, topic = WRITTEN[option], _topic(parse_target(str(target)))
+        if topic in read:
+            raise UsageError(
+                f"{what} would go to the topic {topic[1]!r}, which is one of the inputs",
+                code="ACEP-U013",
+                hint="name another topic",
+            )
+        if topic in written:
+            raise UsageError(
+                f"{written[topic]} and {what} cannot both go to the topic {topic[1]!r}",
+                code="ACEP-U017",
+                hint="name another topic",
+            )
+        written[topic] = what
+
+
+def _topic(address: KafkaAddress) -> tuple[str, str]:
+    return address.brokers, address.topic
 
 
 # --- what is written ----------------------------------------------------------------------------------------------
@@ -138,7 +150,7 @@ def _outputs(given: Mapping[str, Any]) -> Iterator[Output]:
         for value in _listed(given.get(name)):
             if isinstance(value, Path) or (name == "log" and isinstance(value, str) and value.lower() not in LEVELS):
                 path = place_of(str(value))
-                if name == "file" and (is_address(str(path)) or (is_remote(path) and given.get("spark"))):
+                if is_address(str(path)) or (name == "file" and is_remote(path) and given.get("spark")):
                     continue  # it is a topic, or workers write there
                 check_name(path, may_be_stored=name not in HERE)
                 keys = written_as(path)
@@ -177,6 +189,7 @@ def _read(given: Mapping[str, Any]) -> Iterator[Path]:
                 yield path
     for table in _listed(given.get("table")):
         yield Path(table.partition("=")[2])
+    yield from map(Path, _listed(given.get("schema")))
     for setting in _listed(given.get("kafka_option")):
         if setting.startswith("@"):
             yield Path(setting[1:])

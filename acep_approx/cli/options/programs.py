@@ -165,7 +165,11 @@ class RuleOptions:
     ] = None
     calls: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", parser=place_of, help="Write the calls of CALL to FILE, as JSON lines."),
+        typer.Option(
+            metavar="FILE",
+            parser=place_of,
+            help="Write the calls of CALL to FILE, as JSON lines, or to a topic, kafka://...",
+        ),
     ] = None
     mirror: Annotated[
         Path | None,

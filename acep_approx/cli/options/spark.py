@@ -112,15 +112,6 @@ class StreamOptions:
         ),
     ] = 100_000
     until_done: Annotated[bool, typer.Option("--until-done", help="Stop when all that is there is done.")] = False
-    schema: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="A file of events whose columns and types the messages of a topic have; by default those of the "
-            "messages that are there.",
-        ),
-    ] = None
-
 
 def refuse_how_written(source: SourceOptions) -> None:
     """Refuse to say on Spark how text files, or their times, are written (``ACEP-S023``): there it is found out."""

@@ -69,7 +69,8 @@ COMMON = frozenset(
     (
         *("query", "inputs", "open_end", "file", "output", "format", "page", "quiet", "log", "metrics_port", "flush"),
         *("time", "key", "type", "unit", "input_format", *HOW_WRITTEN),
-        *("sort", "on_malformed", "rejects", "on_late", "late", "follow", "until_idle", "kafka_option"),
+        *("sort", "on_malformed", "rejects", "on_late", "late", "follow", "until_idle"),
+        *("kafka_option", "schema"),
     )
 )
 """What goes with every program."""
@@ -209,7 +210,7 @@ REFUSED: dict[str, Refusals] = {
             "add --follow, with a file or a folder; --until-idle '0 s' ends it when all has been read",
             *("until_idle", "checkpoint", "checkpoint_every"),
         )
-        | {"kafka_option": "name a topic: kafka://BROKER:9092/TOPIC"},
+        | _each("name a topic: kafka://BROKER:9092/TOPIC", "kafka_option", "schema"),
     ),
     "live input": Refusals(
         "ACEP-U138",
@@ -225,7 +226,7 @@ REFUSED: dict[str, Refusals] = {
     "no topic": Refusals(
         "ACEP-U139",
         "{option} is of use with a topic of Kafka only",
-        {"kafka_option": "leave it out, or name kafka://..."},
+        _each("leave it out, or name kafka://...", "kafka_option", "schema"),
     ),
     "compressed": Refusals("ACEP-U138", NOT_WITH, {"output:compressed": "choose matches, points or partial"}),
     "no checkpoint": Refusals(
@@ -251,7 +252,7 @@ REFUSED: dict[str, Refusals] = {
         OF_USE_WITH,
         _each(
             "add --spark, or leave it out",
-            *("shards", "stream", "trigger", "at_once", "until_done", "schema", "mirror"),
+            *("shards", "stream", "trigger", "at_once", "until_done", "mirror"),
         ),
     ),
     "batch on Spark": Refusals(
@@ -260,7 +261,7 @@ REFUSED: dict[str, Refusals] = {
         _each(
             "add --stream, or leave it out",
             *("watermark", "checkpoint", "trigger", "at_once", "until_done", "metrics_port", "late", "learn"),
-            *("reorder", "emit", "changelog", "schema", "mirror"),
+            *("reorder", "emit", "changelog", "mirror"),
         ),
     ),
     "Spark": Refusals(
@@ -296,7 +297,7 @@ REFUSED: dict[str, Refusals] = {
         {"spark": "add --stream; with --until-done it ends when all that is there is done"},
     ),
     "topic on Spark": Refusals("ACEP-S072", NOT_WITH, {"follow": "leave it out: --stream follows topics"}),
-    "folder on Spark": Refusals(
+    "files on Spark": Refusals(
         "ACEP-S072", "{option} is of use with a topic of Kafka only", {"schema": "leave it out: files have columns"}
     ),
     "trigger": Refusals("ACEP-S072", "{mine} does not go with {option}", {"until_done": ONE_OF_THEM}),

@@ -120,7 +120,8 @@ class RunRequest:
             made._check_live()
         else:
             other = {"checkpoint": options.spark.spark, "checkpoint_every": made.is_of_rules}  # have a use there, too
-            other["kafka_option"] = made.is_of_topic or is_topic(options.output.file)
+            other["schema"] = options.spark.spark
+            other["kafka_option"] = made.is_with_topic
             asked = {name: option for name, option in made.asked.items() if not other.get(name)}
             refuse(asked, {"whole input": "live input"})
         return made
@@ -129,6 +130,11 @@ class RunRequest:
     def is_of_topic(self) -> bool:
         """Whether a topic of Kafka is read."""
         return any(map(is_address, self.inputs))
+
+    @property
+    def is_with_topic(self) -> bool:
+        """Whether a topic of Kafka is read or written."""
+        return self.is_of_topic or is_topic(self.options.output.file) or is_topic(self.options.rules.calls)
 
     @property
     def is_live(self) -> bool:
@@ -198,7 +204,8 @@ class RunRequest:
                 hint="name one file, one topic, or a folder, whose files follow one another",
             )
         if not self.is_of_topic:
-            refuse(self.asked, {"no topic": ""})
+            asked = {name: option for name, option in self.asked.items() if name != "kafka_option"}
+            refuse(asked if self.is_with_topic else self.asked, {"no topic": ""})
         refuse(self.asked, {"compressed": mine})
         if (form := self._form()) is not None and form in WHOLE:
             raise _apart(f"--format {form.value}", mine, "results are written as they come: choose jsonl or csv")

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from acep_approx.cli.metrics import tell, tell_events
 from acep_approx.cli.no_match import say_silent
-from acep_approx.cli.options.output import SHOWN, Format, check_folder, format_of
+from acep_approx.cli.options.output import SHOWN, Format, check_folder, format_of, is_topic
 from acep_approx.cli.options.together import RULES, not_with_rules, refuse
 from acep_approx.cli.runs.page import PageRequest
 from acep_approx.cli.runs.request import RunRequest
@@ -23,6 +23,8 @@ from acep_approx.cli.summary import say_how_read, say_left_out, say_needed, say_
 from acep_approx.cli.terminal import amount, rows_out, say
 from acep_approx.cli.terminal import tell as print_lines
 from acep_approx.errors import ManyMatchesWarning, RuleError, UsageError
+from acep_approx.events.live.kafka_address import parse_target
+from acep_approx.results.rules import CALL_KEYS
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -80,7 +82,7 @@ class RulesRun(ProgramRun):
         """How rows are written: as said; else JSON lines to files that grow and to stdout, Parquet to others."""
         output, options = self.output, self.options.rules
         if output.topic is not None:
-            raise not_with_rules(f"-o {output.file}", "rules write a file for each: name a folder, -o FOLDER")
+            return output.form()
         grows = options.store is not None or self.request.is_live
         if output.file is None and output.format is Format.CSV and options.changes is None:
             raise not_with_rules("--format csv on stdout", "rules have different columns: name a folder, -o FOLDER")
@@ -97,18 +99,27 @@ class RulesRun(ProgramRun):
 
     def _check_files(self) -> None:
         options = self.options.rules
-        folders = self.output.file, options.changes
-        for path in (*folders, options.store, options.calls):
+        folders = _but_topics(self.output.file, options.changes)
+        (calls,) = _but_topics(options.calls)
+        for path in (*folders, options.store, calls):
             check_folder(path)
+        if is_topic(options.changes):
+            raise UsageError("--changes does not go to a topic", code="ACEP-U019", hint="name a FOLDER")
         for path in folders:
             if path is not None and path.exists() and not path.is_dir():
                 raise UsageError(
                     f"{str(path)!r} is no folder", code="ACEP-U019", hint="rules write a file for each: name a FOLDER"
                 )
-        if options.calls is not None and format_of(options.calls) is not Format.JSONL:
+        if calls is not None and format_of(calls) is not Format.JSONL:
             raise UsageError(
                 "calls are written as JSON lines", code="ACEP-U018", hint="name it so: --calls calls.jsonl"
             )
+
+    def connect(self) -> None:
+        """Find the topics that matches and calls go to, if they do, before anything is read."""
+        super().connect()
+        calls = self.options.rules.calls
+        self._called = self.sender(parse_target(str(calls)), CALL_KEYS) if is_topic(calls) else None
 
     def open(self) -> None:
         """Compile the rules, and open the input."""
@@ -118,7 +129,9 @@ class RulesRun(ProgramRun):
         self.rules = compile_rules(self.request.text)
         self._many = self.rules.many_matches
         file = self.rules.file
-        folders = ("matches", self.output.file, file.rules), ("changes", self.options.rules.changes, file.tables)
+        self._keys = {rule.name: tuple(one.name for one in rule.query.equivalences) for rule in file.rules}
+        found, changed = _but_topics(self.output.file, self.options.rules.changes)
+        folders = ("matches", found, file.rules), ("changes", changed, file.tables)
         written = {
             f"{what} of {one.name}": folder / f"{one.name}.{self._ending.value}"
             for what, folder, all_of_them in folders
@@ -204,8 +217,9 @@ class RulesRun(ProgramRun):
 
     def _begin_files(self) -> None:
         options = self.options.rules
-        self._calls = None if options.calls is None else self._file(options.calls, Format.JSONL)
-        for folder in (self.output.file, options.changes):
+        (calls,) = _but_topics(options.calls)
+        self._calls = None if calls is None else self._file(calls, Format.JSONL)
+        for folder in _but_topics(self.output.file, options.changes):
             if folder is not None:
                 with suppress(OSError):  # told when a file cannot be written
                     folder.mkdir(exist_ok=True)
@@ -233,7 +247,9 @@ class RulesRun(ProgramRun):
         table = without_rows(table)
         if "fired" in table.column_names:
             self.fired[rule] += pc.sum(table.column("fired")).as_py() or 0
-        if self.output.file is not None:
+        if self.messages is not None:
+            self.messages.write(_with_rule(rule, table), self._keys[rule])
+        elif self.output.file is not None:
             self._rows(self.output.file, rule, table)
         elif self.form is Format.TABLE:
             some = self._some.setdefault(rule, [])
@@ -246,9 +262,10 @@ class RulesRun(ProgramRun):
         import pyarrow as pa
 
         self.called[call.name] += 1
-        if self._calls is not None:
+        place = self._calls or self._called
+        if place is not None:
             row = {**vars(call), "arguments": json.dumps(call.arguments, default=str)}
-            self._calls.write(pa.Table.from_pylist([row]))
+            place.write(pa.Table.from_pylist([row]))
 
     def _rows(self, folder: Path, name: str, table: pa.Table) -> None:
         path = folder / f"{name}.{self._ending.value}"
@@ -411,11 +428,20 @@ def _say_each(total: str, parts: list[str]) -> None:
 
 
 def _print(rule: str, table: pa.Table) -> None:
-    import pyarrow as pa
-
     from acep_approx.events.writing.tables import json_lines
 
-    names = ["rule_" if name == "rule" else name for name in table.column_names]
-    column = pa.repeat(pa.scalar(rule), table.num_rows)
-    rows_out().write(json_lines(table.rename_columns(names).add_column(0, "rule", column)))
+    rows_out().write(json_lines(_with_rule(rule, table)))
     sys.stdout.flush()
+
+
+def _with_rule(rule: str, table: pa.Table) -> pa.Table:
+    """Matches with the name of their rule."""
+    import pyarrow as pa
+
+    names = ["rule_" if name == "rule" else name for name in table.column_names]
+    return table.rename_columns(names).add_column(0, "rule", pa.repeat(pa.scalar(rule), table.num_rows))
+
+
+def _but_topics(*places: Path | None) -> list[Path | None]:
+    """Places, with nothing where they are topics."""
+    return [None if is_topic(place) else place for place in places]

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from acep_approx.api.live_run import LiveRun
     from acep_approx.cli.write import Results
+    from acep_approx.events.live.kafka_address import KafkaAddress
     from acep_approx.events.live.kafka_writer import TopicWriter
     from acep_approx.events.source import Source
     from acep_approx.results.explorer.many_queries import GatheredMatches
@@ -119,11 +120,15 @@ class ProgramRun(ABC):
     def connect(self) -> None:
         """Find the topic that results go to, if they do, before anything is read."""
         if (topic := self.output.topic) is not None:
-            from acep_approx.events.live.kafka_address import settings
-            from acep_approx.events.live.kafka_writer import TopicWriter
+            self.messages = self.sender(topic, self.keys)
 
-            given = settings(self.options.live.kafka_option or ())
-            self.messages = self.lasting.enter_context(TopicWriter(topic, given, self.keys))
+    def sender(self, topic: KafkaAddress, keys: tuple[str, ...]) -> TopicWriter:
+        """Return what sends rows to a topic for as long as the run lasts."""
+        from acep_approx.events.live.kafka_address import settings
+        from acep_approx.events.live.kafka_writer import TopicWriter
+
+        given = settings(self.options.live.kafka_option or ())
+        return self.lasting.enter_context(TopicWriter(topic, given, keys))
 
     @property
     def keys(self) -> tuple[str, ...]:

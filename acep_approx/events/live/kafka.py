@@ -247,6 +247,8 @@ class Topic:
     ----------
     offsets : dict of int to int
         The next message of each partition: those before have been taken in.
+    first_ends : dict of int to int
+        The next message of each partition when it was opened.
     id : str or None
         Which topic it is, where the broker says that.
     ends : dict of int to int
@@ -282,6 +284,7 @@ class Topic:
         self._watch: TopicWatch | None = None
         self._heard = time.monotonic()
         self._gone_since: float | None = None
+        self.first_ends: dict[int, int] = {}
         self.ends: dict[int, int] = {}
         self._at_end: set[int] = set()
         self.id = None if place is None else place.id
@@ -448,6 +451,7 @@ class Topic:
     def _first(self, number: int, place: TopicPlace | None) -> int:
         where = self._kafka.TopicPartition(self.address.topic, number)
         low, high = self._consumer.get_watermark_offsets(where, timeout=ANSWER)
+        self.first_ends[number] = high
         offset = None if place is None else place.offsets.get(number, low)  # a partition that is new is read whole
         if offset is None and self.address.group is not None:
             (committed,) = self._consumer.committed([where], timeout=ANSWER)

@@ -97,7 +97,9 @@ class KafkaMessages(LiveText):
 
     def __init__(self, topic: Topic, layout: Layout, reading: LiveReading) -> None:
         name = topic.address.topic
-        super().__init__(name, JsonFormat(name, layout, is_one_each=True), reading)
+        columns = reading.columns
+        plain = JsonFormat(name, layout, is_one_each=True)
+        super().__init__(name, plain if columns is None else columns.format(name, layout), reading)
         self._topic = topic
         self._beside = columns_of(topic.address.headers)
         self._next = 1
@@ -140,6 +142,9 @@ class KafkaMessages(LiveText):
                 return
             self._say_waiting()
             self.pace.border()
+
+    def _with_marks(self, text: pa.Schema) -> pa.Schema:
+        return text.append(pa.field(ROW, pa.int64()))
 
     def _piece(self, messages: list[Message]) -> Block:
         first, self._next = self._next, self._next + max(len(messages), 1)

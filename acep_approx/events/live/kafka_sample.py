@@ -27,14 +27,14 @@ class TopicSample:
     ----------
     ids : dict of str to (str or None)
         Of the topics, by name; None: the broker gives none.
-    partitions : dict of str to tuple of int
-        Of these those that are read.
+    ends : dict of str to dict of int to int
+        The next message of each partition that is read, when the broker was asked.
     lines : bytes
         Their first messages, one on a line, as ``as_line`` writes them.
     """
 
     ids: dict[str, str | None]
-    partitions: dict[str, tuple[int, ...]]
+    ends: dict[str, dict[int, int]]
     lines: bytes
 
 
@@ -53,16 +53,16 @@ def sample_topics(addresses: Sequence[KafkaAddress], settings: dict[str, str]) -
         As ``kafka.Topic``: no client, a wrong setting, no broker, no such topic or partition.
     """
     ids: dict[str, str | None] = {}
-    partitions: dict[str, tuple[int, ...]] = {}
+    ends: dict[str, dict[int, int]] = {}
     lines: list[bytes] = []
     for address in addresses:
         topic = Topic(replace(address, start="beginning", group=None), settings)
         try:
-            ids[address.topic], partitions[address.topic] = topic.id, tuple(sorted(topic.offsets))
+            ids[address.topic], ends[address.topic] = topic.id, topic.first_ends
             lines += _first_lines(topic, MOST_MESSAGES // len(addresses), MOST_BYTES // len(addresses))
         finally:
             topic.close()
-    return TopicSample(ids, partitions, b"".join(lines))
+    return TopicSample(ids, ends, b"".join(lines))
 
 
 def _first_lines(topic: Topic, most: int, size: int) -> list[bytes]:

@@ -69,8 +69,14 @@ class TopicWriter:
             ) from error
         self._check_topic(kafka)
 
-    def write(self, table: pa.Table) -> None:
+    def write(self, table: pa.Table, keys: Sequence[str] | None = None) -> None:
         """Send the rows of a table, and wait until the brokers have them all.
+
+        Parameters
+        ----------
+        table : pyarrow.Table
+        keys : sequence of str, optional
+            Columns whose values are the key of its messages. Default: those of the writer.
 
         Raises
         ------
@@ -80,7 +86,8 @@ class TopicWriter:
         for start in range(0, table.num_rows, ROWS):
             part = table.slice(start, ROWS)
             values = bytes(json_lines(part)).splitlines()
-            for key, value in zip(keys_of(part, self._keys).to_pylist(), values, strict=True):
+            found = keys_of(part, self._keys if keys is None else keys)
+            for key, value in zip(found.to_pylist(), values, strict=True):
                 self._send(key, value)
         while self._producer.flush(PAUSE):  # signals are heard in between
             self._outages.goes_on()

@@ -13,6 +13,7 @@ import pyarrow as pa
 from acep_approx.arguments import checked
 from acep_approx.errors import DataError, UsageError
 from acep_approx.events.late import LateEvents
+from acep_approx.events.live.file_columns import FileColumns
 from acep_approx.events.live.growing import FollowedPath, GrowingText, from_json, would_be_followed
 from acep_approx.events.live.kafka import Topic
 from acep_approx.events.live.kafka_address import is_address, parse_address, settings
@@ -139,6 +140,7 @@ def follow(
     on_late: str = "refuse",
     late: str | Path | None = None,
     kafka: Mapping[str, object] | Sequence[str] = (),
+    schema: str | Path | None = None,
     is_in_order: bool = True,
     is_one_file: bool = False,
     resumed: dict[str, Any] | None = None,
@@ -159,6 +161,8 @@ def follow(
         As for ``open_source``.
     kafka : mapping or sequence of str
         Settings of the client of Kafka, by name, or as ``"name=value"``, or ``"@FILE"`` of such lines.
+    schema : str or Path, optional
+        A file of events whose columns and types the messages of a topic have. Default: the messages tell.
     is_in_order : bool, default True
         Whether events must come in order of time: then one partition of a topic is read at most.
     is_one_file : bool, default False
@@ -183,8 +187,8 @@ def follow(
         ``ACEP-D010``, ``ACEP-D055`` to ``ACEP-D059``, ``ACEP-D061``, ``ACEP-D150``, ``ACEP-D171``, ``ACEP-D172``: see
         the how-to page on live input.
     UsageError
-        ``ACEP-U135`` to ``ACEP-U138``, ``ACEP-U140`` to ``ACEP-U142``; ``ACEP-U104`` to ``ACEP-U114`` as
-        ``open_source``.
+        ``ACEP-U135`` to ``ACEP-U142``; ``ACEP-U208``: a run that goes on had other columns; ``ACEP-U104`` to
+        ``ACEP-U114`` as ``open_source``.
     ValueError
         ``resumed`` is not the place in this input.
 
@@ -204,7 +208,8 @@ def follow(
     refuse_same(malformed.rejects, left_out.file)
     malformed.opens = opens
     pace = Pace(None if until_idle is None else seconds("until_idle", until_idle))
-    reading = LiveReading(malformed, pace, None if resumed is None else Resumed.from_json(resumed))
+    columns = None if schema is None else FileColumns.of(schema, written)
+    reading = LiveReading(malformed, pace, None if resumed is None else Resumed.from_json(resumed), columns)
     skipped = 0 if resumed is None else resumed.get("malformed")
     order = TimesInOrder.of(None if resumed is None else resumed.get("ticks"))
     if not isinstance(skipped, int):
@@ -223,6 +228,12 @@ def follow(
         topic = Topic(address, given, place_in(reading.resumed, address.topic), is_in_order=is_in_order)
         reader: LiveText = KafkaMessages(topic, written, reading)
     else:
+        if schema is not None:
+            raise UsageError(
+                f"schema= is of use with a topic of Kafka only, and {str(place)!r} is none",
+                code="ACEP-U139",
+                hint="leave it out; the types of columns are said by --column-type NAME=TYPE (column_types= in Python)",
+            )
         refuse_to_read(Path(place), malformed.rejects, "rejected rows", "ACEP-U106")
         refuse_to_read(Path(place), left_out.file, "late events", "ACEP-U114")
         reader = _files(Path(place), format, written, reading)

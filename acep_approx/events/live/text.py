@@ -16,6 +16,7 @@ import pyarrow as pa
 from acep_approx.errors import DataError, UsageError
 from acep_approx.events.blocks import BLOCK_BYTES, BYTE_ORDER_MARK, Block, decodable
 from acep_approx.events.columns import plain_schema
+from acep_approx.events.live.file_columns import FileColumns
 from acep_approx.events.reading.arriving import ArrivingEvents, Bound
 from acep_approx.events.reading.formats.csv import CsvFormat
 from acep_approx.events.reading.formats.readings import TYPES, TextFormat
@@ -172,11 +173,14 @@ class LiveReading:
         Says when it has ended.
     resumed : Resumed, optional
         Where an earlier run has ended.
+    columns : FileColumns, optional
+        Those that events have; a value that does not fit makes its row a malformed one. Default: the rows tell.
     """
 
     malformed: MalformedRows
     pace: Pace
     resumed: Resumed | None = None
+    columns: FileColumns | None = None
 
 
 class LiveText(ArrivingEvents):
@@ -196,7 +200,8 @@ class LiveText(ArrivingEvents):
 
     Notes
     -----
-    Types are settled by as few rows as the query needs, as for standard input, and become wider with later values.
+    Types are those of a file, or are settled by as few rows as the query needs, as for standard input, and become wider
+    with later values.
     ``resumed`` is right at the borders that ``pace`` tells of.
 
     Raises
@@ -220,7 +225,12 @@ class LiveText(ArrivingEvents):
         self._coming = self._pieces()
         self._says_it_waits = reading.resumed is not None
         self._times_before: dict[str, Any] = {}  # what was known of times at the last border
-        if (resumed := reading.resumed) is not None:
+        self._fixed = None if reading.columns is None else plain_schema(self._with_marks(reading.columns.text), name)
+        if (resumed := reading.resumed) is None:
+            self._text_schema = self._fixed
+        elif not resumed.sample:  # the columns were those of a file
+            self._text_schema, self._times_before = resumed.schema, resumed.place.get("times") or {}
+        else:
             decided = self._typed_by(resumed.sample).schema  # what was decided of the columns then is decided again
             if isinstance(format, CsvFormat) and decided.names != resumed.schema.names:
                 raise ValueError("not the columns of the input")
@@ -232,6 +242,16 @@ class LiveText(ArrivingEvents):
     def check_declared(self) -> None:
         """Refuse types of columns that a run which goes on had not (``ACEP-U208``)."""
         known = self._text_schema or pa.schema([])
+        is_of_file = self._fixed is not None
+        if is_of_file == bool(self._sample) or (self._fixed is not None and not self._fixed.equals(known)):
+            self.close()
+            raise UsageError(
+                "the run that goes on had "
+                + ("the columns of a file" if not self._sample else "no columns of a file, or other ones"),
+                code="ACEP-U208",
+                hint="give the same --schema as that run, or none if it had none; or begin in another folder for "
+                "checkpoints",
+            )
         for name, word in self._format.understood.declared.items():
             before = known.field(name).type if name in known.names else TYPES[word]
             if not before.equals(TYPES[word]):
@@ -243,6 +263,10 @@ class LiveText(ArrivingEvents):
                 )
 
     # --- what a kind of input says ------------------------------------------------------------------------------
+
+    def _with_marks(self, text: pa.Schema) -> pa.Schema:
+        """Columns of a file, with those that the input puts into its rows."""
+        return text
 
     @abstractmethod
     def _pieces(self) -> Generator[Block]:
@@ -366,7 +390,7 @@ class LiveText(ArrivingEvents):
         def told(row: bytes, line: int, reason: str) -> None:
             self._report(piece, row, line, reason)
 
-        rows = TextRows(self._format, wanted, told)
+        rows = TextRows(self._format, wanted, told, has_fixed_types=self._fixed is not None)
         for piece in self._all_pieces():
             refuses = self._malformed.policy == "refuse"  # what is not UTF-8 has been refused
             readable = piece if refuses else decodable(piece, self._name, self._format.rows, told)

@@ -359,7 +359,8 @@ class TextRows:
                 try:
                     self._format.parse(row, pa.schema([field]))
                 except pa.ArrowInvalid:
-                    return f"column {field.name!r} is {field.type} in the first rows, and this value is not"
+                    where = "" if self._has_fixed_types else " in the first rows"
+                    return f"column {field.name!r} is {field.type}{where}, and this value is not"
         return _plain_words(message)
 
 

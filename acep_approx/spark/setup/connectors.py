@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from acep_approx.errors import AcepError
@@ -21,6 +21,8 @@ LAST = "4.2.0"
 """The newest one of all."""
 PROVIDER = "org.apache.spark.sql.kafka010.KafkaSourceProvider"
 """A class of the connector."""
+SERVER = "org.apache.spark.sql.connect.service.SparkConnectServer"
+"""The class that a server of Spark Connect is started by."""
 IN_SPARK = (
     *("org.apache.hadoop:hadoop-client-runtime", "org.apache.hadoop:hadoop-client-api", "org.slf4j:slf4j-api"),
     *("org.xerial.snappy:snappy-java", "at.yawk.lz4:lz4-java", "com.google.code.findbugs:jsr305"),
@@ -42,13 +44,31 @@ def kafka_connector(spark_version: str) -> str:
 
 
 def add_kafka(spark: SparkSession) -> None:
-    """Let a session read and write topics, if it cannot yet; see ``add_package``."""
-    if not has_kafka(spark, PROVIDER):
-        add_package(spark, kafka_connector(spark.version), IN_SPARK)
+    """Let a session read and write topics, if it cannot yet; see ``add_package``.
+
+    Raises
+    ------
+    AcepError
+        ``ACEP-S080``: the connector cannot be fetched, or a server of Spark Connect was started without it.
+
+    Notes
+    -----
+    The tasks of a server of Spark Connect do not see packages that a session adds with ``ADD JAR``.
+    """
+    if has_kafka(spark, PROVIDER):
+        return
+    package = kafka_connector(spark.version)
+    if is_connect(spark):
+        raise AcepError(
+            "the Spark Connect server has no connector for Kafka",
+            code="ACEP-S080",
+            hint=f"start the server with it: spark-submit --packages {package} --class {SERVER} spark-internal",
+        )
+    add_package(spark, package, IN_SPARK)
 
 
 def add_package(spark: SparkSession, package: str, without: Sequence[str] = ()) -> None:
-    """Let a session use a package: it is fetched, once.
+    """Let a classic session use a package: it is fetched, once.
 
     It comes from where Spark gets packages (``spark.jars.repositories``, ``spark.jars.ivySettings``), and stays in its
     cache.
@@ -71,7 +91,7 @@ def add_package(spark: SparkSession, package: str, without: Sequence[str] = ()) 
 
     rest = f"?exclude={','.join(without)}" if without else ""
     try:
-        with nullcontext() if is_connect(spark) else _quiet_fetch(spark):
+        with _quiet_fetch(spark):
             spark.sql(f"ADD JAR 'ivy://{package}{rest}'")
     except (PySparkException, Py4JError) as error:
         found = re.search(r"(?:Exception|Error): (.*)", str(error))
@@ -82,8 +102,7 @@ def add_package(spark: SparkSession, package: str, without: Sequence[str] = ()) 
             hint=f"bring it along: spark-submit --packages {package}, or name its jars with spark.jars",
             passes=any(words in why for words in PASSING),
         ) from error
-    if not is_connect(spark):
-        _show_to_all(spark)
+    _show_to_all(spark)
 
 
 def _show_to_all(spark: SparkSession) -> None:

@@ -5,7 +5,7 @@ Types are those of a sample, or of a file, and stay: a value that does not fit m
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from io import BytesIO
@@ -17,6 +17,7 @@ import pyarrow as pa
 from acep_approx.errors import DataError
 from acep_approx.events.blocks import Block
 from acep_approx.events.columns import to_numpy
+from acep_approx.events.live.file_columns import FileColumns
 from acep_approx.events.live.kafka_messages import HEADER, ROW, as_line, as_text, columns_of, with_columns
 from acep_approx.events.reading.formats.json import JsonFormat
 from acep_approx.events.reading.formats.readings import one_batch
@@ -24,7 +25,6 @@ from acep_approx.events.reading.layout import Layout
 from acep_approx.events.reading.malformed import OFFSET, MalformedRows, Row
 from acep_approx.events.reading.text import TextFile, TextRows
 from acep_approx.events.roles import BROKER_TIME, Roles, infer_roles
-from acep_approx.events.source import open_source
 from acep_approx.events.usable_rows import TimeColumns, UsableRows
 from acep_approx.events.usable_times import usable_times
 from acep_approx.spark.sources.files import TIMES, as_planned, planned_schema
@@ -134,19 +134,11 @@ class MessageReader:
         Raises
         ------
         DataError
-            As ``open_source``; ``ACEP-S022``: there are no columns in the file.
+            As ``FileColumns.of``.
         """
-        source = open_source(file)
-        if not len(source.schema):
-            raise DataError(f"{file}: there are no columns in it", code="ACEP-S022", hint="name a file with events")
-        names = source.schema.names
-        is_text = source.understood is not None and source.understood.format != "parquet"
-        nested = source.understood.nested if is_text and source.understood is not None else names
-        paths = {name: tuple(name.split(".")) for name in names if name in nested}
-        format_ = JsonFormat(", ".join(topics), layout, is_one_each=True, paths=paths)
-        text = pa.schema([field.with_type(_parsed_type(field.type)) for field in source.schema])
-        planned = {field.name for field in source.schema if pa.types.is_timestamp(field.type)}
-        return cls._of(tuple(topics), headers, format_, text, times=planned, **more)
+        columns = FileColumns.of(file, layout)
+        format_ = columns.format(", ".join(topics), layout)
+        return cls._of(tuple(topics), headers, format_, columns.text, times=columns.stamps, **more)
 
     @classmethod
     def _of(
@@ -159,7 +151,7 @@ class MessageReader:
         time: str | None = None,
         unit: str | None = None,
         skips: bool = False,
-        times: Sequence[str] | set[str] = (),
+        times: Collection[str] = (),
     ) -> Self:
         name = ", ".join(topics)
         beside = columns_of(headers)
@@ -300,13 +292,6 @@ class MessageReader:
 def _as_column(column: pa.Array) -> pa.Array:
     """A column beside the object; bytes as the text that they are."""
     return pa.array(map(as_text, column.to_pylist()), pa.string()) if pa.types.is_binary(column.type) else column
-
-
-def _parsed_type(type_: pa.DataType) -> pa.DataType:
-    """The type in which values of a column are parsed: times, and what is never there, as text."""
-    if pa.types.is_timestamp(type_) or pa.types.is_time(type_) or pa.types.is_null(type_):
-        return pa.string()
-    return type_
 
 
 def _no_object(topics: str, lines: bytes) -> DataError:

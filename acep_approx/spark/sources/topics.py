@@ -1,4 +1,4 @@
-"""Topics of Kafka as streams on Spark: where reading begins, and messages as events, read as a local run reads them."""
+"""Topics of Kafka on Spark, as streams and as batches: where reading begins and ends, and messages as events."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from history.places import place_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame, Observation, SparkSession
 
 EARLIEST, LATEST = -2, -1
 """How Spark calls the ends of a partition."""
@@ -35,25 +35,28 @@ def read_topics(
     spark: SparkSession,
     addresses: str | Sequence[str],
     *,
+    is_stream: bool = True,
     schema: str | Path | None = None,
     kafka: Mapping[str, object] | Sequence[str] = (),
     at_once: int = AT_ONCE,
     on_malformed: str = "refuse",
     **typed: Any,
 ) -> DataFrame:
-    """Read topics of Kafka as a stream.
+    """Read topics of Kafka as a stream, or the messages that they hold now as a batch.
 
     Parameters
     ----------
     spark : SparkSession
     addresses : str or sequence of str
         ``kafka://BROKER:9092/TOPIC?from=beginning|end&partition=0,1&headers=NAME``; several have the same brokers.
+    is_stream : bool, default True
+        Whether messages that come later are read, too.
     schema : path, optional
         A file of events whose columns and types messages have. Default: those of the messages that are there.
     kafka : mapping or sequence of str
         Settings of the client, as for ``events.follow``; those of Java's client alone begin with ``kafka.``.
     at_once : int, default 100,000
-        Messages of a micro-batch at most.
+        Messages of a micro-batch of a stream at most.
     on_malformed : {"refuse", "skip"}
         What happens to messages that are no events: the first one is an error, or they are left out and counted.
     **typed
@@ -62,9 +65,9 @@ def read_topics(
     Returns
     -------
     DataFrame
-        Streaming: the fields of the objects, ``kafka_key``, ``kafka_time``, ``kafka_partition``, ``kafka_offset``, and
-        ``kafka_header_NAME``; of several topics also ``kafka_topic``. Where reading stands is kept in the checkpoint of
-        the job.
+        The fields of the objects, ``kafka_key``, ``kafka_time``, ``kafka_partition``, ``kafka_offset``, and
+        ``kafka_header_NAME``; of several topics also ``kafka_topic``. The checkpoint of a job says how far a stream was
+        read; a batch has the messages that are there when this function is called, however often it is used.
 
     Raises
     ------
@@ -72,8 +75,9 @@ def read_topics(
         As ``Topics.open``.
     """
     given = [addresses] if isinstance(addresses, str) else addresses
-    topics = Topics.open(given, schema=schema, kafka=kafka, on_malformed=on_malformed, **typed)
-    return topics.stream(spark, at_once=at_once)
+    reading = {"schema": schema, "kafka": kafka, "on_malformed": on_malformed, **typed}
+    topics = Topics.open(given, is_stream=is_stream, **reading)
+    return topics.stream(spark, at_once=at_once) if is_stream else topics.batch(spark)
 
 
 @dataclass(frozen=True)
@@ -99,6 +103,7 @@ class Topics:
         cls,
         addresses: Sequence[str],
         *,
+        is_stream: bool = True,
         schema: str | Path | None = None,
         known: bytes | None = None,
         kafka: Mapping[str, object] | Sequence[str] = (),
@@ -112,7 +117,7 @@ class Topics:
 
         Parameters
         ----------
-        addresses, schema, kafka, on_malformed, time, unit, **typed
+        addresses, is_stream, schema, kafka, on_malformed, time, unit, **typed
             As for ``read_topics``.
         known : bytes, optional
             The sample of an earlier run of the job, whose types stay.
@@ -123,13 +128,13 @@ class Topics:
         ------
         UsageError
             ``ACEP-U135`` to ``ACEP-U137``: no client, a wrong address or setting; ``ACEP-S081``: an address that a job
-            on Spark cannot follow; ``ACEP-U121``: something is said of files.
+            on Spark cannot read; ``ACEP-U121``: something is said of files.
         DataError
             ``ACEP-D058``: no broker answers, or there is no such topic or partition; ``ACEP-S082``: there are no
             messages that tell the columns; ``ACEP-D059``; what ``open_source`` raises of ``schema``.
         """
         parsed = tuple(map(parse_address, addresses))
-        check_addresses(parsed)
+        check_addresses(parsed, is_stream=is_stream)
         layout = Layout(**typed, time=time)
         check_messages(format, layout)
         ours, theirs = java_settings(settings(kafka))
@@ -160,20 +165,55 @@ class Topics:
         AcepError
             ``ACEP-S080``: Spark has no connector for Kafka.
         """
+        from acep_approx.spark.streaming.metrics import TOMBSTONES
+
+        where = {**self._where(), "maxOffsetsPerTrigger": str(at_once)}
+        options = self._options(spark)
+        given = spark.readStream.format("kafka").options(**options, **where).load()
+        return self._events(given, TOMBSTONES)
+
+    def batch(self, spark: SparkSession, tombstones: Observation | None = None) -> DataFrame:
+        """Return the events that were there when the topics were opened as a DataFrame, which is a batch.
+
+        Parameters
+        ----------
+        spark : SparkSession
+        tombstones : Observation, optional
+            Gets the number of messages without a value.
+
+        Raises
+        ------
+        AcepError
+            ``ACEP-S080``: Spark has no connector for Kafka.
+        """
+        from acep_approx.spark.setup.kinds import cores_of
+
+        ends = self.sample.ends
+        begins = {name: dict.fromkeys(partitions, EARLIEST) for name, partitions in ends.items()}
+        where = {"assign": json.dumps({name: list(partitions) for name, partitions in ends.items()})}
+        where |= {"startingOffsets": json.dumps(begins), "endingOffsets": json.dumps(ends)}
+        where["minPartitions"] = str(cores_of(spark))  # else all of a partition is read by one task
+        given = spark.read.format("kafka").options(**self._options(spark), **where).load()
+        return self._events(given, tombstones)
+
+    def _options(self, spark: SparkSession) -> dict[str, str]:
+        """What streams and batches are told alike, where the session has the connector."""
+        from acep_approx.spark.setup.connectors import add_kafka
+
+        add_kafka(spark)
+        known = {"isolation.level": "read_committed", **self.settings}  # as librdkafka does by itself
+        options = {f"kafka.{name}": value for name, value in known.items()}
+        options["kafka.bootstrap.servers"] = self.addresses[0].brokers
+        return options | {"includeHeaders": str(bool(self.reader.headers)).lower()}
+
+    def _events(self, given: DataFrame, tombstones: str | Observation | None) -> DataFrame:
+        """Messages as events; those without a value are counted under a name, or by an observation."""
         from pyspark.sql import functions as F
         from pyspark.sql.pandas.types import from_arrow_schema
 
-        from acep_approx.spark.setup.connectors import add_kafka
-        from acep_approx.spark.streaming.metrics import TOMBSTONES
-
-        add_kafka(spark)
         reader = self.reader
-        known = {"isolation.level": "read_committed", **self.settings}  # as librdkafka does by itself
-        options = {f"kafka.{name}": value for name, value in known.items()} | self._where()
-        options["kafka.bootstrap.servers"] = self.addresses[0].brokers
-        options |= {"maxOffsetsPerTrigger": str(at_once), "includeHeaders": str(bool(reader.headers)).lower()}
-        given = spark.readStream.format("kafka").options(**options).load()
-        given = given.observe(TOMBSTONES, F.count_if(F.col("value").isNull()).alias("tombstones"))
+        if tombstones is not None:
+            given = given.observe(tombstones, F.count_if(F.col("value").isNull()).alias("tombstones"))
         schema = from_arrow_schema(reader.events, prefer_timestamp_ntz=False)
 
         def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -183,16 +223,16 @@ class Topics:
         return given.select(*_columns(reader)).mapInArrow(read, schema)
 
     def _where(self) -> dict[str, str]:
-        """Which topics and partitions are read, and from where on, in Spark's words."""
+        """Which topics and partitions a stream reads, and from where on, in Spark's words."""
         some, starts = self.addresses, {address.start for address in self.addresses}
         if any(address.partitions for address in some):
-            which = {"assign": json.dumps({name: list(numbers) for name, numbers in self.sample.partitions.items()})}
+            which = {"assign": json.dumps({name: list(ends) for name, ends in self.sample.ends.items()})}
         else:
             which = {"subscribe": ",".join(address.topic for address in some)}
         if len(starts) == 1:
             return which | {"startingOffsets": "earliest" if starts == {"beginning"} else "latest"}
         ends = {address.topic: EARLIEST if address.start == "beginning" else LATEST for address in some}
-        first = {name: dict.fromkeys(map(str, self.sample.partitions[name]), ends[name]) for name in ends}
+        first = {name: dict.fromkeys(self.sample.ends[name], ends[name]) for name in ends}
         return which | {"startingOffsets": json.dumps(first)}
 
 
@@ -251,8 +291,8 @@ def _damaged(file: Path) -> DataError:
     )
 
 
-def check_addresses(addresses: Sequence[KafkaAddress]) -> None:
-    """Refuse addresses that one job on Spark cannot follow (``ACEP-S081``).
+def check_addresses(addresses: Sequence[KafkaAddress], *, is_stream: bool = True) -> None:
+    """Refuse addresses that one job on Spark cannot read (``ACEP-S081``).
 
     Examples
     --------
@@ -265,8 +305,13 @@ def check_addresses(addresses: Sequence[KafkaAddress]) -> None:
     for address in addresses:
         if address.group is not None:
             raise wrong(
-                f"group={address.group} does not go with --spark: a job keeps its offsets in its checkpoint",
+                f"group={address.group} does not go with --spark: a stream keeps its offsets in its checkpoint",
                 "leave group= out; which group brokers show is said by --kafka-option kafka.group.id=NAME",
+            )
+        if address.start == "end" and not is_stream:
+            raise wrong(
+                f"a batch ends where the topic {address.topic!r} ends now, so with from=end it has no message",
+                "leave from=end out; or follow the topic: --stream (is_stream=True in Python)",
             )
     if len({address.brokers for address in addresses}) > 1:
         raise wrong("topics of different brokers cannot be read by one job", "start a job for each of the clusters")

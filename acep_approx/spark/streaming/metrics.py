@@ -268,6 +268,7 @@ class Totals:
         """The numbers of a batch that was ``observed``."""
         counts, shed = _summed(numbers)
         made = cls(counts=counts, shed=shed, version=int(numbers.get("version") or 0))
+        made.tombstones = int(numbers.get("tombstones") or 0)
         made._audits.append(JobAudit.of(numbers))
         return made
 

@@ -1,4 +1,4 @@
-"""Where the rows of a micro-batch go: folders of Parquet, topics of Kafka.
+"""Where the rows of a micro-batch, or of a batch, go: folders of Parquet, topics of Kafka.
 
 A micro-batch may be written twice, after a failure; each kind of place says what readers see of that.
 """
@@ -100,8 +100,8 @@ _HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
 class TopicSink:
     """A topic of Kafka: each row is a message, a JSON object as ``--format jsonl`` writes it. At least once.
 
-    A message has the header ``acep_batch``, the number of its micro-batch, and ``acep_match``, a hash of the row; these
-    two together are the same when a micro-batch is written again, and differ otherwise.
+    A message has the header ``acep_match``, a hash of the row, and ``acep_batch``, the number of its micro-batch, if it
+    is of a stream. All headers together are the same when a row is written again, and differ otherwise.
 
     Parameters
     ----------
@@ -118,8 +118,11 @@ class TopicSink:
 
     def write(self, table: DataFrame, batch: int, rows: int, *, is_first: bool) -> None:  # noqa: ARG002
         """Write the rows of a micro-batch; see ``Sink``."""
-        if not rows:
-            return
+        if rows:
+            self.send(table, batch)
+
+    def send(self, table: DataFrame, batch: int | None = None) -> None:
+        """Send all rows of a table; ``batch`` is the number of the micro-batch, if they are of a stream."""
         options = {f"kafka.{name}": value for name, value in self.settings.items()}
         options |= {"kafka.bootstrap.servers": self.address.brokers, "topic": self.address.topic}
         plain = table.toDF(*(f"_{place}" for place in range(len(table.columns))))  # PySpark takes no name with a dot
@@ -128,7 +131,7 @@ class TopicSink:
 
 
 def messages_of(
-    names: Sequence[str], keys: Sequence[str], batch: int
+    names: Sequence[str], keys: Sequence[str], batch: int | None
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """Return what makes rows into messages, for ``mapInArrow``.
 
@@ -138,8 +141,8 @@ def messages_of(
         Of the columns, whatever they are called on the way.
     keys : sequence of str
         Those that are the key; names that are not there are passed over.
-    batch : int
-        Number of the micro-batch.
+    batch : int or None
+        Number of the micro-batch; None: rows are not of a stream.
 
     Notes
     -----
@@ -168,8 +171,9 @@ def messages_of(
     return make
 
 
-def _headers(batch: int, value: bytes, seen: Counter[str]) -> list[dict[str, object]]:
+def _headers(batch: int | None, value: bytes, seen: Counter[str]) -> list[dict[str, object]]:
     row = match_id(value)
     match = match_id(value, seen[row])
     seen[row] += 1
-    return [{"key": BATCH, "value": str(batch).encode()}, {"key": MATCH, "value": match.encode()}]
+    found: list[dict[str, object]] = [{"key": MATCH, "value": match.encode()}]
+    return found if batch is None else [{"key": BATCH, "value": str(batch).encode()}, *found]

@@ -74,7 +74,7 @@ def start(
         ``jdbc:postgresql://HOST/DATABASE?table=NAME``, where the table ``seen`` of the rules is ``NAME_seen``. Default:
         nothing is kept of that.
     calls : path, optional
-        Of rules: folder for their calls, or a table, as for ``to``.
+        Of rules: folder for their calls, or a topic or a table, as for ``to``.
     mirror : str, optional
         Of rules: a database that gets their tables as they stand after each micro-batch, under their own names, or
         behind ``NAME_`` if the address has ``table=NAME``. Each row has the number of the micro-batch that wrote it
@@ -84,7 +84,7 @@ def start(
     until_done : bool, default False
         Stop when all that is there by now was matched.
     kafka : mapping or sequence of str
-        Settings of the client where ``to`` is a topic, as for ``read_topics``.
+        Settings of the client where ``to`` or ``calls`` is a topic, as for ``read_topics``.
     on_progress : callable, optional
         Called with the numbers of each micro-batch.
 
@@ -119,7 +119,7 @@ def start(
     if is_elsewhere and control is not None:
         check_shared(spark, control)
     flow = _flow(matcher, events, state, control)
-    others = rule_sinks(flow, {"changes": changes, "calls": calls, "mirror": mirror})
+    others = rule_sinks(flow, {"changes": changes, "calls": calls, "mirror": mirror}, kafka)
     sinks = [(MATCHES, result_sink(to, flow, kafka)), *others]
     aside = None if late is None else folder_of(late)
     driver = Driver(flow.job, control or place_of(state))  # without a budget nothing is written there

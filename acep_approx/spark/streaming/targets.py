@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from acep_approx.errors import UsageError
 from acep_approx.events.live.kafka_address import is_address, parse_target, settings
 from acep_approx.events.writing.outfile import JDBC
+from acep_approx.results.rules import CALL_KEYS
 from acep_approx.spark.setup.java_client import java_settings
 from acep_approx.spark.streaming.databases import Database, tables_of
 from acep_approx.spark.streaming.sinks import Folder, Sink, TopicSink, folder_of
@@ -30,16 +31,37 @@ def result_sink(to: Place | Sink, flow: Flow, kafka: Mapping[str, object] | Sequ
         return to
     if str(to).startswith(JDBC):
         return _ready(Database.of(str(to)), flow)
-    if not is_address(str(to)):
-        return folder_of(to)
+    return topic_sink(str(to), flow, kafka) if is_address(str(to)) else folder_of(to)
+
+
+def topic_sink(
+    to: str, flow: Flow, kafka: Mapping[str, object] | Sequence[str], keys: tuple[str, ...] | None = None
+) -> TopicSink:
+    """Return the topic of an address, for rows with these keys, by default those of matches; adds the connector."""
     from acep_approx.spark.setup.connectors import add_kafka
 
-    address, (_, theirs) = parse_target(str(to)), java_settings(settings(kafka))
+    address, (_, theirs) = parse_target(to), java_settings(settings(kafka))
     add_kafka(flow.events.sparkSession)
-    return TopicSink(address, flow.job.key_names, theirs)
+    return TopicSink(address, flow.job.key_names if keys is None else keys, theirs)
 
 
-def rule_sinks(flow: Flow, asked: Mapping[str, Place | None]) -> Iterator[tuple[str, Sink]]:
+def check_topic(to: str, kafka: Mapping[str, object] | Sequence[str]) -> None:
+    """Ask the broker for the topic that results go to, before Spark starts.
+
+    Raises
+    ------
+    UsageError, DataError
+        As ``parse_target``, ``settings``, ``java_settings`` and ``TopicWriter`` have it.
+    """
+    from acep_approx.events.live.kafka_writer import TopicWriter
+
+    ours, _ = java_settings(settings(kafka))
+    TopicWriter(parse_target(to), ours).close()
+
+
+def rule_sinks(
+    flow: Flow, asked: Mapping[str, Place | None], kafka: Mapping[str, object] | Sequence[str] = ()
+) -> Iterator[tuple[str, Sink]]:
     """Yield the places of the other tables of a stream, each with the name of its table.
 
     Parameters
@@ -47,6 +69,8 @@ def rule_sinks(flow: Flow, asked: Mapping[str, Place | None]) -> Iterator[tuple[
     flow : Flow
     asked : mapping of str to path, str or None
         By the arguments of ``OF_RULES``.
+    kafka : mapping or sequence of str
+        Settings of the client where calls go to a topic.
 
     Raises
     ------
@@ -58,6 +82,8 @@ def rule_sinks(flow: Flow, asked: Mapping[str, Place | None]) -> Iterator[tuple[
         found: Iterable[Sink]
         if argument == "mirror":
             found = tables_of(str(place), short, mirrors=flow.job.parts[0].program.kept_tables)
+        elif argument == "calls" and is_address(str(place)):
+            found = [topic_sink(str(place), flow, kafka, CALL_KEYS)]
         elif not str(place).startswith(JDBC):
             found = [_folder(argument, place, name) for name in names]
         elif argument == "changes":
@@ -68,8 +94,8 @@ def rule_sinks(flow: Flow, asked: Mapping[str, Place | None]) -> Iterator[tuple[
             yield name, _ready(sink, flow)
 
 
-def folders_of(tables: Iterable[str], asked: Mapping[str, Place | None]) -> dict[str, str]:
-    """Return the folders of the other tables of a batch, by the names of these.
+def places_of(tables: Iterable[str], asked: Mapping[str, Place | None]) -> dict[str, str]:
+    """Return the folders of the other tables of a batch, or the topic of calls, by the names of these.
 
     Raises
     ------

@@ -37,6 +37,7 @@ from acep_approx.events.reading.nested import (
     paths_of,
 )
 from acep_approx.events.reading.widening import common_type
+from acep_approx.events.time_formats import TimeFormat
 
 MOST_CELLS = 1 << 24
 """Rows times columns that are read at once."""
@@ -251,6 +252,8 @@ class JsonFormat(TextFormat):
         Whether a line with several objects is none. By default they are as many events.
     paths : dict of str to Path, optional
         Where the values of columns stand within objects, where no lines are there to tell it.
+    times : dict of str to TimeFormat, optional
+        How the texts of columns are written that are times, where no lines are there to tell it.
     """
 
     has_fixed_columns = False
@@ -264,11 +267,13 @@ class JsonFormat(TextFormat):
         *,
         is_one_each: bool = False,
         paths: dict[str, Path] | None = None,
+        times: dict[str, TimeFormat] | None = None,
     ) -> None:
         super().__init__(name, layout, stored)
         self._is_one_each = is_one_each
         self._document = document or Document("lines")
         self._paths: dict[str, Path] = dict(paths or {})
+        self._readings.times |= times or {}
         self._maps: list[str] = []
         self.row_word = "line" if self._document.kind == "lines" else "event"
 
