@@ -182,7 +182,7 @@ def test_an_unbroken_run_finds_what_a_local_one_does(unbroken, in_time):
     by_errors = {str(errors): number for errors, number in QUERY.match(in_time).count_by_errors().items()}
     assert outcome(unbroken, COUNTS) == Counter(by_errors)
     together = desk(bind=ID).match(in_time).table()
-    assert len({*together["query"].to_pylist()}) == 7
+    assert len({*together["query"].to_pylist()}) == 9
     assert rows(as_here(unbroken / SET, together.schema)) == rows(together)
     out = RULES.run(in_time, bind=ID)
     assert len(written(unbroken / OF_RULES)) == sum(map(len, out.values())) > 100
