@@ -354,7 +354,8 @@ class Levels:
         """The events that the results of level 0 are, which another set has found."""
         for member in map(self._member_of.__getitem__, self.levels[0, None].side.queries):
             if member.publishing is not None:
-                yield from self._events_of(member, batch.results(member, member.publishing))
+                known = member.nothing().schema
+                yield from self._events_of(member, batch.results(member.publishing, member.numbers, known))
 
     def _in_order(self) -> list[tuple[Key, Level]]:
         return sorted(self.levels.items(), key=lambda item: item[0][0])

@@ -8,11 +8,11 @@ passed on, in the place of running them. A set that runs as one meets the same e
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
+from acep_approx.arrays import Ints
 from acep_approx.engines.columns import Listed
 from acep_approx.events.columns import to_arrow, to_numpy
 from acep_approx.events.reading.widening import common_type
@@ -23,9 +23,6 @@ from acep_approx.matching.outputs.tables import NO_REGISTERS, BindingColumns
 from acep_approx.run.passing import AN_EVENT, MAKER, OWN, column_of
 from acep_approx.subscriptions.graph import NUMBER
 from acep_approx.subscriptions.published import START, Publishing
-
-if TYPE_CHECKING:
-    from acep_approx.subscriptions.members import Member
 
 COMPLETED_BY = " row"
 """The column of results that says which event completed each; no attribute has its name, as none has a blank there."""
@@ -84,11 +81,10 @@ class Given:
         data = batch.data.select(names).take(to_arrow(at))
         self.events = EventBatch(batch.first_row, batch.ticks[at], data, batch.first_row + at)
 
-    def results(self, member: Member, publishing: Publishing) -> pa.Table:
-        """The results of a member that are published, in order."""
+    def results(self, publishing: Publishing, numbers: Ints, known: pa.Schema) -> pa.Table:
+        """The results of some queries that are published, in order and in the types that these have."""
         stream, data = str(publishing.entry.publish), self._batch.data
-        at = to_arrow(np.flatnonzero(np.isin(self._number, member.numbers)))
-        known = member.nothing().schema
+        at = to_arrow(np.flatnonzero(np.isin(self._number, numbers)))
         names = [START, "end", *publishing.attributes]
         shown = {name: data.column(column_of(stream, name)).take(at) for name in dict.fromkeys(names)}
         columns = {name: column.cast(known.field(name).type) for name, column in shown.items()}
