@@ -16,6 +16,7 @@ from acep_approx.ipc import from_ipc, to_ipc
 from acep_approx.run.passing import TO_ALL
 from acep_approx.spark.plan import packing
 from acep_approx.spark.plan.processor import SecondProcessor, ShardProcessor
+from acep_approx.spark.worker import held
 from acep_approx.spark.worker.job import Job, Part
 from acep_approx.spark.worker.shard import Shard
 
@@ -79,7 +80,9 @@ class Stages:
         self.found = Streamed()
 
     def run(self, rows: dict[int, list[Row]], dice: Random) -> None:
-        """Give shards of the first stage their events."""
+        """Give shards of the first stage their events; now and then all shards are made of their states again."""
+        if dice.random() < 0.1:
+            held._HELD.clear()
         self._go_on([tester.test(n, rows[n]) for n, tester in enumerate(self._first) if rows.get(n)], dice)
 
     def pass_time(self, watermark: int, dice: Random) -> None:
