@@ -377,11 +377,14 @@ class Runs(Engine):
 
     def logged(self) -> Ints:
         """What was logged of shedding since the last call; see ``Shedding.take_log``."""
-        if self.shedding is None:
-            return NO_WORDS
+        return NO_WORDS if self.shedding is None else np.concatenate(self.logged_in_parts())
+
+    def logged_in_parts(self) -> list[Ints]:
+        """The same in parts; see ``Shedding.take_logs``."""
+        assert self.shedding is not None, "something is logged"
         used = int(self.control[layout.LOGGED])
         self.control[layout.LOGGED] = 0
-        return self.shedding.take_log(used)
+        return self.shedding.take_logs(used)
 
     def work(self) -> tuple[int, ...]:
         """Run-steps, runs made, runs merged, the most that lived at once, those that live now, and those shed."""
