@@ -461,7 +461,9 @@ class Purse:
             parts = in_any_case + (seconds - taken) * shares * a_step / float(shares @ a_step)
         else:
             parts = in_any_case * (seconds / taken)
-        return (parts * 1e3 if budget.unit == "ms/batch" else 1 / np.maximum(parts, LEAST_AMOUNT)).tolist()
+        amounts: Floats = parts * 1e3 if budget.unit == "ms/batch" else 1 / np.maximum(parts, LEAST_AMOUNT)
+        told: list[float] = amounts.tolist()
+        return told
 
     def _runs(self, accounts: Sequence[Account], wanted: Floats) -> list[float]:
         """Of live runs nobody gets those that another one still has."""

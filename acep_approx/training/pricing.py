@@ -227,6 +227,19 @@ class Prices:
             found += weight * np.isin(rows, replay.rows)
         return found
 
+    def are_far_apart(self, shares: Sequence[float]) -> bool:
+        """Whether some of these shares lies between two replays that say nothing of it.
+
+        Examples
+        --------
+        >>> prices = Prices((PricePoint(0, 1000, 50), PricePoint(0.1, 200, 40), PricePoint(0.2, 1, 0)))
+        >>> prices.are_far_apart([0.1]), prices.are_far_apart([0.2, 0.4])
+        (True, False)
+        """
+        known = np.unique(self.shares[self.shares > 0])
+        gaps = [(few, many) for few, many in pairwise(known.tolist()) if many >= WIDE * few]
+        return any(few < share < many for share in shares for few, many in gaps)
+
     def _weights(self, share: float) -> Floats:
         """How much each replay says about a share of the work."""
         weights, shares = np.zeros(len(self.replays)), self.shares

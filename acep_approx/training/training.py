@@ -190,6 +190,8 @@ class _Trials:
         if name in self._tried:
             return
         prices = self.prices(reading, self._exact, FIRST_REPLAYS, MOST_SHARE)
+        if prices.are_far_apart(SHARES):  # a reading whose prices are near one another need not be a bad one
+            prices = self.prices(reading, prices.replays, ALL_REPLAYS, MOST_SHARE)
         self._exact = prices.replays[:1]
         found = np.asarray(np.mean([prices.found(share) for share in SHARES], axis=0), np.float64)
         reading = replace(reading, prices=prices.bare(), found=found)

@@ -315,7 +315,7 @@ class Runs(Engine):
         control, shedding = self.control, self.shedding
         if shedding is not None and shedding.has_tables:
             shedding.refresh(self.columns.texts.values)
-        batch = records.Batch(*self._columns(events), events.columns.ravel())
+        batch = records.Batch._make((*self._columns_of(events), events.columns.ravel()))
         while True:
             control[layout.LIMIT] = self._limit(deadline is not None or kernel.advance.is_interpreted)
             status = kernel.advance(control, batch, *self._records(len(events.row)))
@@ -334,11 +334,11 @@ class Runs(Engine):
         As ``begin`` and ``advance`` for each part, which take several times as long where it has few events. Nothing
         may be changed in between.
         """
-        columns, arrays, first = self._columns(events), self._records(len(events.row)), 0
+        columns, arrays, first = self._columns_of(events), self._records(len(events.row)), 0
         for end in ends:
             self.begin()
             own = slice(first, end)
-            batch = records.Batch(*(column[own] for column in columns), events.columns[:, own].ravel())
+            batch = records.Batch._make((*(column[own] for column in columns), events.columns[:, own].ravel()))
             self.control[layout.LIMIT] = self._limit(kernel.advance.is_interpreted)
             while (status := kernel.advance(self.control, batch, *arrays)) != layout.DONE:
                 if status != layout.STOPPED:
@@ -348,7 +348,7 @@ class Runs(Engine):
             yield
             first = end
 
-    def _columns(self, events: RunEvents) -> tuple[Ints, ...]:
+    def _columns_of(self, events: RunEvents) -> tuple[Ints, ...]:
         """What the kernel takes of events, but for the values that runs ask for."""
         low = events.tick - self.window_of(events.slot)
         return events.slot, events.tick, low, events.start, events.cls, events.id, events.place
