@@ -18,7 +18,10 @@ from acep_approx.kernels.runs import scores
 from acep_approx.shedding.load import Load
 from acep_approx.shedding.shedder import Shedder
 from acep_approx.shedding.timing import StepClock
+from acep_approx.training.past import Past
 from acep_approx.training.pricing import PricePoint, Prices
+from acep_approx.training.training import SHARES, Reading, count_past, try_readings
+from tests.counted_histories import assert_same
 
 if TYPE_CHECKING:
     from acep_approx.engines.progress import RunProgress
@@ -70,6 +73,33 @@ def test_a_price_far_too_high_comes_down_where_the_past_says_that_it_hardly_matt
     assert record.work > 0.5 * record.allowed
     assert all(piece.work <= piece.bound for piece in record.pieces)
     assert found > 0.2 * len(query.match(stream()).points())
+
+
+def test_replays_far_apart_say_nothing_of_what_lies_between() -> None:
+    """All runs are worth about the same: at one price none is kept, a little lower all are. That is no good reading."""
+    exact = PricePoint(0.0, 10_000, 100)
+    cliff = Prices((exact, PricePoint(1e-7, 11_000, 100), PricePoint(2e-7, 1, 0)))
+    known = Prices((exact, PricePoint(1e-4, 2_000, 98), PricePoint(1e-3, 1_000, 78), PricePoint(2e-3, 100, 7)))
+    readings = [Reading("", "paths", 0.9, 1.0, prices) for prices in (cliff, known)]
+    assert readings[0].recall == pytest.approx(np.mean(SHARES), rel=0.01)
+    assert readings[1].recall > 5 * readings[0].recall
+
+
+def test_behind_what_finds_all_no_work_is_worth_anything() -> None:
+    """Else an engine that has found all takes from those that have not."""
+    prices = Prices((PricePoint(0.0, 10_000, 100), PricePoint(1e-4, 2_000, 100), PricePoint(1e-3, 1_000, 60)))
+    assert prices.marginal(0.14) == pytest.approx(0.04, rel=0.1)
+    assert prices.marginal(0.5) < 1e-6
+    assert prices.share_at(np.array([1e-4, 0.05])).round(2).tolist() == [0.21, 0.12]
+
+
+def test_the_run_that_has_told_the_vertices_goes_on_to_count_as_a_new_one_would(query: Query) -> None:
+    past = Past(query.plan, stream(6000, seed=2), {})
+    tried = try_readings(query.plan, past, past.window, 1 << 16, lambda _what, _share: None)
+    assert tried.begun is not None
+    new, going_on = (count_past(query.plan, past, tried.blank, 1, begun) for begun in (None, tried.begun))
+    assert (new.events, new.points, new.steps) == (going_on.events, going_on.points, going_on.steps)
+    assert_same(new.graph.counts, going_on.graph.counts)
 
 
 def test_where_nothing_is_shed_the_price_stays(

@@ -135,6 +135,8 @@ class ExactAudit:
             ends.add(batch, events, classes, found, is_certain=is_certain)
             if ends.is_due():
                 granted = self._try_ends(ends)
+        elif ends is not None:
+            ends.pass_over(len(batch))
         if ends is None or ends.is_dear:
             self.cells.end_piece(batch, granted, events, found)
 

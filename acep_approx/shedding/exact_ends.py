@@ -365,6 +365,10 @@ class ExactEnds:
         left = self.quota - self.steps
         return left >= (SAVED * self._each if self._begun else PLENTY) or self._waiting >= MOST_WAITING
 
+    def pass_over(self, events: int) -> None:
+        """So many events have come that no run is tested with: what is drawn must not hang on how batches are cut."""
+        self._seen += events
+
     def try_some(self, *, is_last: bool = False) -> None:
         """Try as many of the open ends as there are run-steps for, drawn at random; then forget old events.
 

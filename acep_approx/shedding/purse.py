@@ -142,6 +142,8 @@ class Purse:
         self._between, self._since = 1, 0  # events between two pieces that are remembered, and since the last one
         self._is_restored = self._is_changed = self._will_change = False
         self._times_owed = 1.0  # by which all parts are multiplied, so that what is granted is what is stated
+        self._coming = 0  # events that run next
+        self._share_in_time: float | None = None  # what a budget of time is of the work of all engines
         self._histories: dict[str, Any] = {}  # those of the state that it goes on from
 
     # --- engines --------------------------------------------------------------------------------------------
@@ -283,6 +285,10 @@ class Purse:
                 tick = batch.ticks[first + self._due - 1]
                 last = first + int(np.searchsorted(batch.ticks[first:], tick, side="right"))
             part = batch.slice(first, last - first)
+            if self.load.budget.needs_clock:
+                self._coming = len(part)
+                self.settle()
+                self._tell()
             yield part
             self._note(part)
             self.passed(last - first)
@@ -390,6 +396,8 @@ class Purse:
     def _share(self) -> float | None:
         """What share of the work of all engines the budget is; None where nobody knows."""
         budget, total = self.load.budget, _total(self.accounts.values())
+        if budget.needs_clock:
+            return self._share_in_time
         if budget.unit == "%":
             return min(budget.amount / 100, 1.0)
         return min(budget.amount / total, 1.0) if budget.unit == "steps/event" and total else None
@@ -427,11 +435,35 @@ class Purse:
         if unit == "%":
             amount *= self._times_owed
             return [min(amount * one.part, ALMOST_ALL) for one in accounts]
-        if unit == "events/s":
-            return [amount / max(share, LEAST_AMOUNT) for share in shares.tolist()]
+        if self.load.budget.needs_clock:
+            return self._times(accounts, shares)
         if unit == "runs":
             return self._runs(accounts, np.floor(amount * shares))
         return [amount * share for share in shares.tolist()]
+
+    def _times(self, accounts: Sequence[Account], shares: Floats) -> list[float]:
+        """Of a time: first what events take in each engine whatever is shed there, which is nobody's to give.
+
+        What is left of it is for run-steps, and is divided. Were all of it, engines with small parts would have none
+        for a single run-step, and what others have beyond their work would be lost.
+        """
+        budget, events = self.load.budget, self._coming
+        seconds = budget.amount / 1e3
+        if budget.unit == "events/s":
+            seconds, events = 1 / budget.amount, 1
+        clocks = [one.shedder.clock for one in accounts]
+        in_any_case = events * np.array([clock.event_seconds for clock in clocks])
+        a_step = np.array([clock.step_seconds for clock in clocks])
+        taken = float(in_any_case.sum())
+        if taken < seconds:
+            work = events * float(_sizes(accounts) @ a_step)
+            self._share_in_time = min((seconds - taken) / work, 1.0) if work > 0 else None
+            parts = in_any_case + (seconds - taken) * shares * a_step / float(shares @ a_step)
+        else:
+            parts = in_any_case * (seconds / taken)
+        amounts: Floats = parts * 1e3 if budget.unit == "ms/batch" else 1 / np.maximum(parts, LEAST_AMOUNT)
+        told: list[float] = amounts.tolist()
+        return told
 
     def _runs(self, accounts: Sequence[Account], wanted: Floats) -> list[float]:
         """Of live runs nobody gets those that another one still has."""

@@ -246,7 +246,7 @@ class HistoryGraph:
         past = Past(self.plan, events, roles)
         tried = try_readings(self.plan, past, self.integer_gap(past.window), self.most_bundles, tell)
         number = portions(self.plan, len(past), portion_events)
-        return self.take(tried, count_past(self.plan, past, tried.blank, number), past, tell, measure)
+        return self.take(tried, count_past(self.plan, past, tried.blank, number, tried.begun), past, tell, measure)
 
     def take(
         self, tried: Tried, counted: Counted, past: Past, on_progress: OnProgress, measure: Measure | None = None

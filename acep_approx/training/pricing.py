@@ -34,6 +34,9 @@ FACTOR = 8.0
 """By how much the price is raised or lowered while its range is looked for."""
 CLOSE = 1.6
 """Shares of the work by this factor apart are close enough to be interpolated."""
+WIDE = 8.0
+"""Shares of the work by this factor apart, or more, say nothing of what lies between: a slightly lower price may keep
+nearly all, as where all runs are worth the same. What a budget between them finds for certain is a mixture of both."""
 STRETCHES = 8
 """Parts of a past by which it is told how much one stretch of time differs from another."""
 LEAST_PRICE = 1e-9
@@ -157,8 +160,13 @@ class Prices:
 
     @cached_property
     def _slopes(self) -> tuple[Floats, Floats]:
-        """Logarithms of work, and of what one more run-step finds there; a purse asks for them at every move."""
-        between = list(pairwise(self._hull)) or [((0, 0), (1, 0))]
+        """Logarithms of work, and of what one more run-step finds there; a purse asks for them at every move.
+
+        Behind the replay that finds all with the least work, more work finds nothing.
+        """
+        exact, most = self.replays[0].steps, self._hull[-1]
+        hull = self._hull if most[0] >= exact else [*self._hull, (exact, most[1])]
+        between = list(pairwise(hull)) or [((0, 0), (1, 0))]
         middle = [math.sqrt(max(one[0], 1) * another[0]) if one[0] else another[0] for one, another in between]
         return np.log(middle), np.log([max(_slope(*edge), LEAST_PRICE) for edge in between])
 
@@ -188,7 +196,16 @@ class Prices:
         return Prices(tuple(replace(replay, rows=no_ints(), cells=no_ints()) for replay in self.replays))
 
     def recall(self, share: float) -> float:
-        """The recall that a share of the work gave; between replays by the logarithm of the share."""
+        """The recall that a share of the work gave; between replays by the logarithm of the share.
+
+        Where these are far apart by the share itself: then it is that of both in turns.
+
+        Examples
+        --------
+        >>> prices = Prices((PricePoint(0, 1000, 50), PricePoint(0.1, 200, 40), PricePoint(0.2, 1, 0)))
+        >>> [round(prices.recall(share), 2) for share in (0.1, 0.2, 0.4)]
+        [0.4, 0.8, 0.89]
+        """
         return float(self._weights(share) @ self.recalls)
 
     def in_stretches(self, share: float) -> tuple[Floats, Floats]:
@@ -210,6 +227,19 @@ class Prices:
             found += weight * np.isin(rows, replay.rows)
         return found
 
+    def are_far_apart(self, shares: Sequence[float]) -> bool:
+        """Whether some of these shares lies between two replays that say nothing of it.
+
+        Examples
+        --------
+        >>> prices = Prices((PricePoint(0, 1000, 50), PricePoint(0.1, 200, 40), PricePoint(0.2, 1, 0)))
+        >>> prices.are_far_apart([0.1]), prices.are_far_apart([0.2, 0.4])
+        (True, False)
+        """
+        known = np.unique(self.shares[self.shares > 0])
+        gaps = [(few, many) for few, many in pairwise(known.tolist()) if many >= WIDE * few]
+        return any(few < share < many for share in shares for few, many in gaps)
+
     def _weights(self, share: float) -> Floats:
         """How much each replay says about a share of the work."""
         weights, shares = np.zeros(len(self.replays)), self.shares
@@ -218,8 +248,10 @@ class Prices:
         if len(order) and share > 0:
             place = float(np.interp(np.log(share), np.log(shares[order]), np.arange(len(order))))
             low, high = int(np.floor(place)), int(np.ceil(place))
-            weights[order[high]] = place - low
-            weights[order[low]] = 1 - (place - low)
+            few, many = shares[order[[low, high]]]
+            of_more = (share - few) / (many - few) if many >= WIDE * few else place - low
+            weights[order[high]] = of_more
+            weights[order[low]] = 1 - of_more
             weights *= min(share / shares[order[0]], 1.0)
         return weights
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import product
+from itertools import chain, product
 
 import numpy as np
 import pyarrow as pa
@@ -190,6 +190,8 @@ class _Trials:
         if name in self._tried:
             return
         prices = self.prices(reading, self._exact, FIRST_REPLAYS, MOST_SHARE)
+        if prices.are_far_apart(SHARES):  # a reading whose prices are near one another need not be a bad one
+            prices = self.prices(reading, prices.replays, ALL_REPLAYS, MOST_SHARE)
         self._exact = prices.replays[:1]
         found = np.asarray(np.mean([prices.found(share) for share in SHARES], axis=0), np.float64)
         reading = replace(reading, prices=prices.bare(), found=found)
@@ -291,15 +293,28 @@ def count_portion(plan: Plan, schema: pa.Schema, roles: Roles, blank: Graph, bat
 
     Complexity: one exact run with lineage.
     """
-    tracer, graph = Tracer(plan, schema, roles), blank_of(blank)
-    points, last = 0, -1
-    for trace in _traces(tracer, batches):
+    tracer = Tracer(plan, schema, roles)
+    return _counted(Tracing(tracer, _traces(tracer, batches)), blank)
+
+
+@dataclass(frozen=True)
+class Tracing:
+    """A run over some of the past that is going on: what traces it, and the traces that are still to be counted."""
+
+    tracer: Tracer
+    traces: Iterator[Trace]
+
+
+def _counted(tracing: Tracing, blank: Graph) -> Counted:
+    graph, points, last = blank_of(blank), 0, -1
+    for trace in tracing.traces:
         points, last = _more_points(trace, points, last)
         graph.observe(trace)
-    return Counted(graph, tracer.progress.events, points, tracer.progress.steps)
+    progress = tracing.tracer.progress
+    return Counted(graph, progress.events, points, progress.steps)
 
 
-def count_past(plan: Plan, past: Past, blank: Graph, number: int) -> Counted:
+def count_past(plan: Plan, past: Past, blank: Graph, number: int, begun: Tracing | None = None) -> Counted:
     """Run over a past, portion by portion.
 
     Parameters
@@ -310,8 +325,12 @@ def count_past(plan: Plan, past: Past, blank: Graph, number: int) -> Counted:
         What counts are added to; not changed.
     number : int
         Of portions.
+    begun : Tracing, optional
+        A run over all of these events together that is going on: where there is one portion it is gone on with.
     """
     found = Counted(blank)
+    if number == 1 and begun is not None:
+        return found.merge(_counted(begun, blank))
     for batches in past.portions(number):
         found = found.merge(count_portion(plan, past.schema, past.roles, blank, batches))
     return found
@@ -338,6 +357,8 @@ class Tried:
         What was learned from the events before those.
     trained : int
         How many these are.
+    begun : Tracing or None
+        The run over all of the past whose first trace has told the vertices; None if it is one over its end.
     """
 
     readings: tuple[Reading, ...]
@@ -345,6 +366,7 @@ class Tried:
     held_out: list[EventBatch]
     before: Graph
     trained: int
+    begun: Tracing | None = field(default=None, compare=False, repr=False)
 
     def part(self, plan: Plan, past: Past) -> Part:
         """What promises are measured on."""
@@ -409,10 +431,12 @@ def try_readings(plan: Plan, past: Past, gap: int, most_bundles: int, on_progres
     )
     on_progress("learning", 0.7)
     tracer = Tracer(plan, past.schema, past.roles)
-    trace = next(_traces(tracer, past.batches(first)))  # what is held out helps to find the buckets in the end
+    traces = _traces(tracer, past.batches(first))
+    trace = next(traces)  # what is held out helps to find the buckets in the end
     name = found[0].name
     blank = Graph(_scheme(name, tracer, trace), gap, most_bundles)
-    return Tried(found, blank, held_out, graphs[name], (cut or len(past)) - first)
+    begun = None if first or past.skipped else Tracing(tracer, chain([trace], traces))
+    return Tried(found, blank, held_out, graphs[name], (cut or len(past)) - first, begun)
 
 
 class _Counting:

@@ -99,24 +99,17 @@ class FirstPools:
         order = wanted[np.argsort(events.slot[wanted], kind="stable")]  # each change of key takes time
         looks = np.flatnonzero(is_looked_at[order])
         found = np.zeros((len(looks), len(self._tables.pools)), np.int64)
-        sorted_ = {field.name: getattr(events, field.name)[..., order] for field in fields(RunEvents)}
-        for number, (first, last) in enumerate(zip([0, *looks.tolist()], looks.tolist(), strict=False)):
-            self._run(sorted_, first, last + 1, passes=True)
-            rows = self.engine.arena.rows[list(self.places)]
-            found[number, list(self.places)] = rows[:, kp.CHILDREN] - rows[:, kp.HEAD]
-        self._run(sorted_, int(looks[-1]) if len(looks) else 0, len(order))
+        # events that are looked at come twice: they pass, which shows what they meet, and then begin their runs
+        twice = np.insert(order, looks, order[looks])
+        passing = looks + np.arange(len(looks))
+        columns = {field.name: getattr(events, field.name)[..., twice] for field in fields(RunEvents)}
+        columns["cls"][passing] += len(self._classes)
+        ends, places = [*(passing + 1).tolist(), len(twice)], list(self.places)
+        for number, _ in enumerate(self.engine.advance_to(RunEvents(**columns), ends, NO_FLOORS)):
+            if number < len(looks):
+                rows = self.engine.arena.rows
+                found[number, places] = rows[places, kp.CHILDREN] - rows[places, kp.HEAD]
         return Look(order[looks], found)
-
-    def _run(self, events: dict[str, Ints], first: int, end: int, *, passes: bool = False) -> None:
-        """Begin the runs of some events; if the last one ``passes``, what it meets is seen, and it comes once more."""
-        if first == end:
-            return
-        own = {name: column[..., first:end] for name, column in events.items()}
-        if passes:
-            own["cls"] = own["cls"].copy()
-            own["cls"][-1] += len(self._classes)
-        self.engine.begin()
-        self.engine.advance(RunEvents(**own), NO_FLOORS)
 
     def _know_classes(self) -> None:
         classes = self._tables.classes

@@ -315,17 +315,10 @@ class Runs(Engine):
         control, shedding = self.control, self.shedding
         if shedding is not None and shedding.has_tables:
             shedding.refresh(self.columns.texts.values)
-        batch = records.Batch(
-            events.slot, events.tick, events.tick - self.window_of(events.slot), events.start, events.cls, events.id,
-            events.place, events.columns.ravel(),
-        )  # fmt: skip
+        batch = records.Batch._make((*self._columns_of(events), events.columns.ravel()))
         while True:
             control[layout.LIMIT] = self._limit(deadline is not None or kernel.advance.is_interpreted)
-            status = kernel.advance(
-                control, batch, self._program(), self.arena.record(), self._lanes,
-                records.Lineage(self.links, self.owner, self._hits, self._shown), self.store.record(),
-                None if shedding is None else shedding.record(len(events.row), self.store.pace),
-            )  # fmt: skip
+            status = kernel.advance(control, batch, *self._records(len(events.row)))
             if status == layout.DONE:
                 return True
             if status != layout.STOPPED:
@@ -334,6 +327,37 @@ class Runs(Engine):
                 deadline is not None and time.perf_counter() >= deadline
             ):
                 return False
+
+    def advance_to(self, events: RunEvents, ends: Sequence[int], floors: Ints) -> Iterator[None]:
+        """Run a batch in parts, up to each of some places: in between somebody looks at the runs.
+
+        As ``begin`` and ``advance`` for each part, which take several times as long where it has few events. Nothing
+        may be changed in between.
+        """
+        columns, arrays, first = self._columns_of(events), self._records(len(events.row)), 0
+        for end in ends:
+            self.begin()
+            own = slice(first, end)
+            batch = records.Batch._make((*(column[own] for column in columns), events.columns[:, own].ravel()))
+            self.control[layout.LIMIT] = self._limit(kernel.advance.is_interpreted)
+            while (status := kernel.advance(self.control, batch, *arrays)) != layout.DONE:
+                if status != layout.STOPPED:
+                    self._make_room(int(status), floors)
+                    arrays = self._records(len(events.row))
+                self.control[layout.LIMIT] = self._limit(kernel.advance.is_interpreted)
+            yield
+            first = end
+
+    def _columns_of(self, events: RunEvents) -> tuple[Ints, ...]:
+        """What the kernel takes of events, but for the values that runs ask for."""
+        low = events.tick - self.window_of(events.slot)
+        return events.slot, events.tick, low, events.start, events.cls, events.id, events.place
+
+    def _records(self, events: int) -> tuple[Any, ...]:
+        """What the kernel takes beside so many events; until something has grown."""
+        lineage = records.Lineage(self.links, self.owner, self._hits, self._shown)
+        shedding = None if self.shedding is None else self.shedding.record(events, self.store.pace)
+        return self._program(), self.arena.record(), self._lanes, lineage, self.store.record(), shedding
 
     def _limit(self, is_sliced: bool) -> int:
         """Where the kernel is to stop, see ``layout``: a slice ends so that nothing differs from one go."""
@@ -377,11 +401,14 @@ class Runs(Engine):
 
     def logged(self) -> Ints:
         """What was logged of shedding since the last call; see ``Shedding.take_log``."""
-        if self.shedding is None:
-            return NO_WORDS
+        return NO_WORDS if self.shedding is None else np.concatenate(self.logged_in_parts())
+
+    def logged_in_parts(self) -> list[Ints]:
+        """The same in parts; see ``Shedding.take_logs``."""
+        assert self.shedding is not None, "something is logged"
         used = int(self.control[layout.LOGGED])
         self.control[layout.LOGGED] = 0
-        return self.shedding.take_log(used)
+        return self.shedding.take_logs(used)
 
     def work(self) -> tuple[int, ...]:
         """Run-steps, runs made, runs merged, the most that lived at once, those that live now, and those shed."""

@@ -453,9 +453,13 @@ class Shedding:
 
     def take_log(self, used: int) -> Ints:
         """What was logged since the last call: shape (entries, words); see ``kernels.runs.scores.LOG``."""
+        return np.concatenate(self.take_logs(used))
+
+    def take_logs(self, used: int) -> list[Ints]:
+        """The same in parts, as they were put aside: a long log is large. The last one is good until more is logged."""
         parts = [*self._logged, self.log[:used]]
         self._logged = []
-        return np.concatenate(parts).reshape(-1, self.entry)
+        return [part.reshape(-1, self.entry) for part in parts]
 
     def rescore(self, worth: Worth) -> None:
         """From here on runs are worth something else, and may be told apart by other vertices."""

@@ -123,8 +123,9 @@ class Traced(Runs):
         joined = self.links[new[unions, layout.LINK_BEFORE] * layout.LINK + layout.LINK_HERE]  # has just been born
         made[unions] = joined >> layout.ARC_BITS
         self.noted = self.used
-        log = self.logged()
-        self.births = np.concatenate((self.births, log[:, [*LOGGED, *range(kernel_scores.LOG, log.shape[1])]]))
+        logs = self.logged_in_parts()
+        wanted = [*LOGGED, *range(kernel_scores.LOG, logs[0].shape[1])]
+        self.births = np.concatenate((self.births, *(log[:, wanted] for log in logs)))
 
     def _compact(self, floors: Ints) -> None:
         """No link goes before ``let_go`` says so."""
