@@ -148,7 +148,9 @@ def spark() -> Iterator[SparkSession]:
     """A Spark session of two cores. A test that uses it must be marked ``xdist_group("spark")``, so that one
     process runs them all: a session takes 20 seconds to start."""
     from acep_approx.spark.setup.session import session
+    from tests.spark_names import remember_names
 
+    remember_names()
     chosen = {"spark.driver.memory": "1g", "spark.sql.streaming.checkpointFileManagerClass": FILES}
     running = session("local[2]", **chosen)
     yield running

@@ -207,8 +207,8 @@ class Answers:
         return {"measured": is_measured, "all told": [*map(str, self.told)] == [*map(str, self.numbers)]}
 
     def all(self) -> dict[str, Any]:
-        """All that is the same for each kind of session."""
-        return self.queries() | self.rules() | self.budgets() | self.sets()
+        """All that is asked of both kinds of session: what a query finds is known from a run here."""
+        return self.rules() | self.budgets() | self.sets()
 
     def refused(self, address: str) -> dict[str, str]:
         """What Spark Connect cannot do, or lacks: the code and the hint of each."""
@@ -253,7 +253,7 @@ def main() -> None:
     spark = session(address)
     assert is_connect(spark)
     answers = Answers(spark, home)
-    found = answers.all() | {"clock": answers.clock(), "refused": answers.refused(address)}
+    found = answers.queries() | answers.all() | {"clock": answers.clock(), "refused": answers.refused(address)}
     (home / "answers.json").write_text(json.dumps(found), encoding="utf-8")
     spark.stop()
 

@@ -18,7 +18,7 @@ KEYS = {"AWS_ACCESS_KEY_ID": "someone", "AWS_SECRET_ACCESS_KEY": "something", "A
 @contextmanager
 def served(patch: pytest.MonkeyPatch) -> Iterator[str]:
     """A store that the environment names; gives its host and port."""
-    moto = pytest.importorskip("moto.server", reason="needs moto[server]", exc_type=ImportError)
+    moto = pytest.importorskip("moto.server", reason="needs moto[s3], flask and flask-cors", exc_type=ImportError)
     server = moto.ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
     patch.setattr(logging.getLogger("werkzeug"), "disabled", True)
     server.start()

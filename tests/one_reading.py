@@ -7,8 +7,12 @@ from typing import Any
 import pytest
 
 from acep_approx import HistoryGraph
-from acep_approx.training import training
+from acep_approx.training import exact_work, training
 from tests.cases import FULL
+
+FEW_LOOKS = 256
+"""After so many events at which it was looked what an exact run takes, at every second one: to look takes half of the
+time of learning."""
 
 
 def learned(known: HistoryGraph, events: Any, **columns: Any) -> HistoryGraph:
@@ -18,4 +22,5 @@ def learned(known: HistoryGraph, events: Any, **columns: Any) -> HistoryGraph:
             for name in ("VALUES", "COST_POWERS", "OVERLAPS"):
                 patch.setattr(training, name, getattr(training, name)[:1])
             patch.setattr(training, "MORE_OVERLAPS", ())
+            patch.setattr(exact_work, "LOOKS", FEW_LOOKS)
         return known.fit(events, **columns)

@@ -245,7 +245,7 @@ def test_few_pieces_are_remembered_however_long_a_stream_is() -> None:
     desk = QuerySet(output="points", budget="2 steps/event", audit=0)
     desk.add(RISING)
     desk.add(OTHERS)
-    for event in stream(2, 2500):
+    for event in stream(2, 1300):
         desk.push([event])
     pieces = desk.record().pieces
     assert 200 < len(pieces) <= 513

@@ -122,7 +122,6 @@ def test_a_table_of_postgresql_has_each_match_once(spark, server):
     first = run(address)
     assert first.exit_code == 0, first.output
     done_again()
-    assert run(address).exit_code == 0
     come(1)
     assert run(address).exit_code == 0
     assert Counter("|".join(row) for row in server.ask(f"SELECT {SHOWN} FROM found")) == here()

@@ -26,6 +26,20 @@ from tests.one_reading import learned
 from tests.spark_driving import BATCH, QUERY, SHARDS, TEXT, job_of, micro_batches, run, stream
 
 
+@pytest.fixture(scope="module")
+def known(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A history of a short stream."""
+    home = tmp_path_factory.mktemp("known") / "history"
+    learned(HistoryGraph(QUERY), stream(6), time="ts", type="type").save(home)
+    return home
+
+
+@pytest.fixture
+def history(known: Path, tmp_path: Path) -> Path:
+    """The same for one test."""
+    return shutil.copytree(known, tmp_path / "history")
+
+
 @pytest.fixture
 def control(tmp_path: Path) -> Path:
     """Where the driver tells its workers what to do."""
@@ -137,11 +151,8 @@ def test_a_learner_of_another_query_is_not_gone_on_with(tmp_path, control, caplo
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"\xff\xfe", b"[3]", b"true", b"-1", b"1.5", b"[" * 9999])
-def test_where_it_is_not_known_what_a_job_began_with_it_is_what_holds(content, tmp_path, control, caplog):
-    events = stream(6)
-    home = tmp_path / "history"
-    learned(HistoryGraph(QUERY), events, time="ts", type="type").save(home)
-    job = job_of(events, control, learns=True, history=str(home))
+def test_where_it_is_not_known_what_a_job_began_with_it_is_what_holds(content, history, control, caplog):
+    job = job_of(stream(6), control, learns=True, history=str(history))
     Driver(job, control)
     assert (control / BEGAN).read_bytes() == b"1"
     (control / BEGAN).write_bytes(content)
@@ -152,14 +163,11 @@ def test_where_it_is_not_known_what_a_job_began_with_it_is_what_holds(content, t
 
 
 @pytest.mark.parametrize("damage", [lambda latest: latest.unlink(), lambda latest: latest.write_text("torn")])
-def test_where_nobody_knows_what_holds_either_a_job_goes_on_with_what_its_workers_have(damage, tmp_path, control):
-    events = stream(6)
-    home = tmp_path / "history"
-    learned(HistoryGraph(QUERY), events, time="ts", type="type").save(home)
-    job = job_of(events, control, learns=True, history=str(home))
+def test_where_nobody_knows_what_holds_either_a_job_goes_on_with_what_its_workers_have(damage, history, control):
+    job = job_of(stream(6), control, learns=True, history=str(history))
     Driver(job, control)
     (control / BEGAN).write_bytes(b"")
-    damage(home / "LATEST")
+    damage(history / "LATEST")
     driver = Driver(job, control)
     assert driver.learning[""].refresher.load.history is not None
     assert (control / BEGAN).read_bytes() == b"1"
