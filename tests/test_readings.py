@@ -327,7 +327,8 @@ def found(rows: np.ndarray, points: int = 1000, each: int = 1) -> Prices:
     """Replays that found some of the match points, of which so many share a cell."""
     every = np.arange(points)
     exact = PricePoint(0.0, 100, points, every, every // each)
-    return Prices((exact, PricePoint(1.0, 1, len(rows), rows)))
+    others = (PricePoint(price, steps, len(rows), rows) for price, steps in ((0.2, 25), (0.5, 5), (1.0, 1)))
+    return Prices((exact, *others))  # near enough to one another to say what lies between
 
 
 def chosen(monkeypatch, prices, **how):
@@ -469,9 +470,9 @@ def test_the_reading_that_finds_most_is_used_and_kept(monkeypatch, tmp_path):
 
 
 def test_recall_between_two_replays_goes_by_the_logarithm_of_the_share():
-    prices = Prices((PricePoint(0.0, 1000, 100), PricePoint(1.0, 100, 60), PricePoint(2.0, 10, 20)))
-    assert prices.recall(10**-1.5) == pytest.approx(0.4)
-    assert prices.recall(0.005) == pytest.approx(0.1)  # below the least share in proportion
+    prices = Prices((PricePoint(0.0, 1000, 100), PricePoint(1.0, 200, 60), PricePoint(2.0, 40, 20)))
+    assert prices.recall((0.2 * 0.04) ** 0.5) == pytest.approx(0.4)
+    assert prices.recall(0.02) == pytest.approx(0.1)  # below the least share in proportion
     assert prices.recall(1.0) == 1.0
     assert Prices().recall(0.1) == 0.0
 

@@ -24,7 +24,6 @@ from acep_approx.cli.terminal import amount, rows_out, say
 from acep_approx.cli.terminal import tell as print_lines
 from acep_approx.errors import ManyMatchesWarning, RuleError, UsageError
 from acep_approx.events.live.kafka_address import parse_target
-from acep_approx.results.rules import CALL_KEYS
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -117,6 +116,8 @@ class RulesRun(ProgramRun):
 
     def connect(self) -> None:
         """Find the topics that matches and calls go to, if they do, before anything is read."""
+        from acep_approx.results.rules import CALL_KEYS
+
         super().connect()
         calls = self.options.rules.calls
         self._called = self.sender(parse_target(str(calls)), CALL_KEYS) if is_topic(calls) else None
