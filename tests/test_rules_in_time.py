@@ -1,4 +1,4 @@
-"""Rules that share a budget of time: what events take in each engine in any case is nobody's to give.
+"""Rules that share a budget of time: each first has the time that events take in its engine, whatever is shed.
 
 The clock is simulated: an event takes so long in each engine, and so does a run-step.
 """

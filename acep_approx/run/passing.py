@@ -87,11 +87,17 @@ class Passing:
     roles : Roles
     has_events : bool
         Whether it passes events on, too: of several programs that get the same events one does.
+
+    Attributes
+    ----------
+    streams : tuple of str
+        What is passed on of what is published, or written.
     """
 
     def __init__(self, columns: PassedColumns, events: pa.Schema, roles: Roles, *, has_events: bool) -> None:
         self._columns, self._events, self._roles, self._has_events = columns, events, roles, has_events
         self._schema = columns.schema(events)
+        self.streams = tuple(columns.streams)
         self._parts: list[pa.Table] = []
         self._batch: EventBatch | None = None
         self._passed = 0
@@ -117,7 +123,7 @@ class Passing:
             The events of the batch that completed them.
         """
         assert self._batch is not None, "a batch is run"
-        if stream in self._columns.streams and len(rows):
+        if stream in self.streams and len(rows):
             events = self._batch.data.select(self._events.names).take(to_arrow(self._batch.at(rows)))
             known = _columns(shown)
             own = {column_of(stream, name): known[name] for name in self._columns.streams[stream].names}

@@ -442,7 +442,7 @@ class Purse:
         return [amount * share for share in shares.tolist()]
 
     def _times(self, accounts: Sequence[Account], shares: Floats) -> list[float]:
-        """Of a time: first what events take in each engine whatever is shed there, which is nobody's to give.
+        """Of a time: first what events take in each engine, whatever is shed there. No engine can do without that.
 
         What is left of it is for run-steps, and is divided. Were all of it, engines with small parts would have none
         for a single run-step, and what others have beyond their work would be lost.

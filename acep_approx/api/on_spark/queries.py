@@ -20,7 +20,7 @@ from acep_approx.errors import DataError
 from acep_approx.events.stream import EventBatch, earliest
 from acep_approx.matching.outputs.bind import Bind, Wide, as_plain
 from acep_approx.planning.compiled import CompiledQuery
-from acep_approx.run.passing import PassedColumns, events_in, hash_of, own_columns
+from acep_approx.run.passing import PassedColumns, events_in, own_columns
 from acep_approx.shedding.load import Load
 from acep_approx.shedding.purse import Purse, can_be_observed
 from acep_approx.shedding.shedder import Shedder
@@ -40,7 +40,9 @@ from acep_approx.spark.worker.program import (
     Stage,
     Turn,
     Work,
+    first_names,
     passing_in,
+    stages_of,
 )
 from acep_approx.subscriptions.apart import Group, groups_of
 from acep_approx.subscriptions.results import in_types_of
@@ -112,8 +114,9 @@ class SetProgram(Program):
         running = self.running.fresh()
         running.graph.bind = shown
         made = replace(self, state=without_load(running))
-        found = made._begun(schema, roles).found(iter(()))
-        return replace(made, columns=found.table().schema, streams=_streams(made._begun(schema, roles)))
+        begun = made._begun(schema, roles)
+        columns = begun.found(iter(())).table().schema
+        return replace(made, columns=columns, streams=_streams(begun))
 
     def needs(self, schema: pa.Schema, roles: Roles) -> tuple[str, ...]:
         """The columns of events that workers must have: those that are named, too, as queries are refused without."""
@@ -154,17 +157,9 @@ class SetProgram(Program):
         second = [group for group, _ in found if group.is_second]
         if not second:
             return [self._of(ids) for _, ids in found]
-        passing, fed, parts = self._passing(second), 0, list[SetProgram]()
-        for group, ids in found:
-            if group.is_second:
-                parts.append(replace(self._of(ids, is_fed=True), stage=Stage(apart=hash_of(fed))))
-                fed += 1
-            elif group.passes:
-                stage = Stage(passing, passes_events=not any(part.stage.passing for part in parts))
-                parts.append(replace(self._of(ids, passed=frozenset(group.passes)), stage=stage))
-            else:
-                parts.append(self._of(ids))
-        return parts
+        stages = stages_of(self._passing(second), ((group.is_second, bool(group.passes)) for group, _ in found))
+        parts = (self._of(ids, passed=frozenset(group.passes), is_fed=group.is_second) for group, ids in found)
+        return [replace(part, stage=stage) for part, stage in zip(parts, stages, strict=True)]
 
     def _passing(self, second: Sequence[Group]) -> PassedColumns:
         """What queries of a second stage must be given."""
@@ -245,9 +240,7 @@ class SetProgram(Program):
     @property
     def words(self) -> str:
         """How many queries these are, and which."""
-        ids = [*self.running.graph.ids]
-        shown = ", ".join(ids[:3]) + (", ..." if len(ids) > 3 else "")
-        return f"{len(ids):,} queries ({shown})" if len(ids) > 1 else f"the query {shown}"
+        return first_names([*self.running.graph.ids], "query", "queries")
 
 
 def _streams(running: Running) -> dict[str, pa.Schema]:

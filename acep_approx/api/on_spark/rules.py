@@ -20,7 +20,7 @@ from acep_approx.rules.apart import apart
 from acep_approx.rules.portions import OP, Portion, change_of, fed_with, part_of, portions_of
 from acep_approx.rules.program import Program as Rules
 from acep_approx.rules.runner import Runner, fingerprint
-from acep_approx.run.passing import MAKER, OWN, PassedColumns, Passing, hash_of
+from acep_approx.run.passing import MAKER, OWN, PassedColumns, Passing
 from acep_approx.spark.worker.counters import counters_together
 from acep_approx.spark.worker.program import (
     AGREE,
@@ -39,7 +39,9 @@ from acep_approx.spark.worker.program import (
     Stage,
     Turn,
     Work,
+    first_names,
     passing_in,
+    stages_of,
 )
 from acep_approx.subscriptions.results import common_columns, in_types_of
 
@@ -144,19 +146,17 @@ class RulesProgram(Program):
         if len(portions) < 2:
             return [self]
         second = [one for one in portions if one.fed]
-        passing, parts = self._passing(second), list[RulesProgram]()
-        for one in portions:
-            if one.fed:
-                stage = Stage(apart=hash_of(second.index(one)))
-                given = tuple(passing.streams)
-                parts.append(replace(self, rules=fed_with(self.rules, one), stage=stage, given=given))
-                continue
-            writes = {write.table for rule in one.rules for write in rule.writes}
-            stage = ONLY
-            if writes & passing.streams.keys():
-                stage = Stage(passing, passes_events=not any(part.stage.passing for part in parts))
-            parts.append(replace(self, rules=part_of(self.rules, one.rules), stage=stage))
-        return parts
+        passing = self._passing(second)
+        written = ({write.table for rule in one.rules for write in rule.writes} for one in portions)
+        passes = (bool(tables & passing.streams.keys()) for tables in written)
+        stages = stages_of(passing, zip((bool(one.fed) for one in portions), passes, strict=True))
+        return [self._of(one, stage, passing) for one, stage in zip(portions, stages, strict=True)]
+
+    def _of(self, portion: Portion, stage: Stage, passing: PassedColumns) -> RulesProgram:
+        """Only some of its rules."""
+        if stage.is_second:
+            return replace(self, rules=fed_with(self.rules, portion), stage=stage, given=tuple(passing.streams))
+        return replace(self, rules=part_of(self.rules, portion.rules), stage=stage)
 
     def _passing(self, second: Sequence[Portion]) -> PassedColumns:
         """What rules of the second stage must be given."""
@@ -208,9 +208,7 @@ class RulesProgram(Program):
     @property
     def words(self) -> str:
         """How many rules these are, and which."""
-        names = [rule.name for rule in self._own]
-        shown = ", ".join(names[:3]) + (", ..." if len(names) > 3 else "")
-        return f"{len(names):,} rules ({shown})" if len(names) > 1 else f"the rule {shown}"
+        return first_names([rule.name for rule in self._own], "rule", "rules")
 
     @property
     def _own(self) -> list[CompiledRule]:
@@ -254,8 +252,7 @@ class RulesWork(Work):
 
     def _pass_on(self, outcome: Outcome, passing: Passing) -> None:
         """Let the second stage know what was written."""
-        of = self._program.stage.passing
-        for number, name in enumerate(of.streams if of is not None else ()):
+        for number, name in enumerate(passing.streams):
             changes = outcome.changes.get(name)
             if changes is not None and changes.num_rows:
                 rows = to_numpy(changes.column("row").combine_chunks())

@@ -90,7 +90,8 @@ class ShardProcessor(StatefulProcessor):
         until = shard.waits_until
         if until is not None:  # Spark is to call again when the watermark has passed the first event that waits
             self._handle.registerTimer(-(-until // per_millisecond))
-        yield from map(_row, self._rows(number, processed))
+        for row in self._rows(number, processed):
+            yield Row(**row)
         keep(shard, self._name, state)
 
     def _rows(self, number: int, processed: Processed) -> Iterator[dict[str, Any]]:
@@ -122,7 +123,7 @@ class SecondProcessor(ShardProcessor):
             if row.kind == PASSED:
                 mine.append(row)
             else:
-                yield _row({name: value for name, value in row.asDict().items() if name != GROUP})
+                yield Row(**{name: value for name, value in row.asDict().items() if name != GROUP})
         if mine:
             yield from super().handleInputRows(key, iter(mine), timerValues)
 
@@ -130,10 +131,6 @@ class SecondProcessor(ShardProcessor):
         from acep_approx.spark.plan.packing import packed
 
         return packed(number, processed)
-
-
-def _row(values: dict[str, Any]) -> Row:
-    return Row(**values)
 
 
 @lru_cache(4)

@@ -7,7 +7,7 @@ A program is immutable and goes to the workers with the job; ``query.py`` and ``
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from acep_approx.events.stream import EventBatch
 from acep_approx.matching.outputs.bind import Bind
-from acep_approx.run.passing import MAKER, PLACE, PassedColumns, Passing
+from acep_approx.run.passing import MAKER, PLACE, PassedColumns, Passing, hash_of
 from acep_approx.shedding.splitting import shard_budget
 
 if TYPE_CHECKING:
@@ -112,6 +112,41 @@ class Stage:
 
 ONLY = Stage()
 """That of a job of one stage."""
+
+
+def stages_of(passing: PassedColumns, parts: Iterable[tuple[bool, bool]]) -> Iterator[Stage]:
+    """Return the stages of parts that come one after the other, those of the second stage last.
+
+    Parameters
+    ----------
+    passing : PassedColumns
+    parts : iterable of (bool, bool)
+        Whether a part is of the second stage, and whether one of the first passes something on.
+    """
+    seconds, passes_events = 0, True
+    for is_second, passes in parts:
+        if is_second:
+            yield Stage(apart=hash_of(seconds))
+            seconds += 1
+        elif passes:
+            yield Stage(passing, passes_events=passes_events)
+            passes_events = False
+        else:
+            yield ONLY
+
+
+def first_names(names: Sequence[str], thing: str, things: str) -> str:
+    """Return how many queries or rules there are, and the names of the first ones.
+
+    Examples
+    --------
+    >>> first_names(["a"], "query", "queries"), first_names(["a", "b", "c", "d"], "query", "queries")
+    ('the query a', '4 queries (a, b, c, ...)')
+    """
+    shown = ", ".join(names[:3]) + (", ..." if len(names) > 3 else "")
+    return f"{len(names):,} {things} ({shown})" if len(names) > 1 else f"the {thing} {shown}"
+
+
 BEHIND = "behind those that {}, which are matched apart by other keys"
 """Why programs are matched apart in a second stage."""
 
