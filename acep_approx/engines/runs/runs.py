@@ -312,41 +312,48 @@ class Runs(Engine):
         DataError
             ACEP-D201: a whole number in a condition passed 64 bits.
         """
-        control, shedding = self.control, self.shedding
-        if shedding is not None and shedding.has_tables:
-            shedding.refresh(self.columns.texts.values)
+        if self.shedding is not None and self.shedding.has_tables:
+            self.shedding.refresh(self.columns.texts.values)
         batch = records.Batch._make((*self._columns_of(events), events.columns.ravel()))
-        while True:
-            control[layout.LIMIT] = self._limit(deadline is not None or kernel.advance.is_interpreted)
-            status = kernel.advance(control, batch, *self._records(len(events.row)))
-            if status == layout.DONE:
-                return True
-            if status != layout.STOPPED:
-                self._make_room(int(status), floors)
-            elif 0 <= self.limit <= control[layout.DONE_STEPS] or (
-                deadline is not None and time.perf_counter() >= deadline
-            ):
-                return False
+        return self._advanced(batch, self._records(len(events.row)), floors, len(events.row), deadline) is not None
 
     def advance_to(self, events: RunEvents, ends: Sequence[int], floors: Ints) -> Iterator[None]:
         """Run a batch in parts, up to each of some places: in between somebody looks at the runs.
 
         As ``begin`` and ``advance`` for each part, which take several times as long where it has few events. Nothing
-        may be changed in between.
+        may be changed in between, and there is no limit of run-steps.
         """
         columns, arrays, first = self._columns_of(events), self._records(len(events.row)), 0
         for end in ends:
             self.begin()
             own = slice(first, end)
             batch = records.Batch._make((*(column[own] for column in columns), events.columns[:, own].ravel()))
-            self.control[layout.LIMIT] = self._limit(kernel.advance.is_interpreted)
-            while (status := kernel.advance(self.control, batch, *arrays)) != layout.DONE:
-                if status != layout.STOPPED:
-                    self._make_room(int(status), floors)
-                    arrays = self._records(len(events.row))
-                self.control[layout.LIMIT] = self._limit(kernel.advance.is_interpreted)
+            left = self._advanced(batch, arrays, floors, len(events.row))
+            assert left is not None, "nothing stops it"
+            arrays = left
             yield
             first = end
+
+    def _advanced(
+        self, batch: records.Batch, arrays: tuple[Any, ...], floors: Ints, size: int, deadline: float | None = None
+    ) -> tuple[Any, ...] | None:
+        """Run events to their end, with what ``_records`` gave for ``size`` of them; gives that as it is by then.
+
+        None: it was stopped.
+        """
+        control, is_sliced = self.control, deadline is not None or kernel.advance.is_interpreted
+        while True:
+            control[layout.LIMIT] = self._limit(is_sliced)
+            status = kernel.advance(control, batch, *arrays)
+            if status == layout.DONE:
+                return arrays
+            if status != layout.STOPPED:
+                self._make_room(int(status), floors)
+                arrays = self._records(size)
+            elif 0 <= self.limit <= control[layout.DONE_STEPS] or (
+                deadline is not None and time.perf_counter() >= deadline
+            ):
+                return None
 
     def _columns_of(self, events: RunEvents) -> tuple[Ints, ...]:
         """What the kernel takes of events, but for the values that runs ask for."""
