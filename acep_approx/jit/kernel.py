@@ -90,6 +90,11 @@ class Kernel(Generic[Given, Result]):
         result: Result = self.prepare(args)(*args)
         return result
 
+    def machine_code(self, args: tuple[Any, ...]) -> Callable[..., Result] | None:
+        """What runs arguments like these, if it is compiled: for callers who have a faster way than Python's loop."""
+        made: Callable[..., Result] | None = tiers.machine_code(self, args)
+        return made
+
     def prepare(self, args: tuple[Any, ...]) -> Any:
         """Load or compile the machine code for arguments like these, without running it."""
         return tiers.made_now(self, args, says=False)
