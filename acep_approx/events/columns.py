@@ -352,9 +352,8 @@ def _coded(texts: pa.Array) -> pa.DictionaryArray:
     if int(ends[-1]) - int(ends[0]) > _LONG * len(texts):
         return texts.dictionary_encode()
     args = (ends, np.asarray(_Memory(data, np.int64)), np.asarray(_Memory(data, np.uint8)), *table, rows, codes)
-    code = code_texts.machine_code(args)
-    distinct = -1 if code is None else code(*args)
-    if distinct < 0:
+    distinct = code_texts.if_compiled(*args)
+    if distinct is None or distinct < 0:
         return texts.dictionary_encode()
     indices = pa.Array.from_buffers(pa.int32(), len(texts), [None, pa.py_buffer(codes)])
     return pa.DictionaryArray.from_arrays(indices, texts.take(to_arrow(rows[:distinct])), safe=False)

@@ -9,6 +9,7 @@ other at any call; ``tiers`` says when.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import update_wrapper
 from time import perf_counter
 from typing import Any, Generic, ParamSpec, TypeVar
@@ -90,10 +91,16 @@ class Kernel(Generic[Given, Result]):
         result: Result = self.prepare(args)(*args)
         return result
 
-    def machine_code(self, args: tuple[Any, ...]) -> Callable[..., Result] | None:
-        """What runs arguments like these, if it is compiled: for callers who have a faster way than Python's loop."""
-        made: Callable[..., Result] | None = tiers.machine_code(self, args)
-        return made
+    def if_compiled(self, *args: Any) -> Result | None:
+        """Run its machine code; None where there is none yet: for callers who have a faster way than Python's loop."""
+        if self._run != self._choose:
+            with suppress(NotCompiledError):
+                return self._run(*args)
+        made = tiers.machine_code(self, args)
+        if made is None:
+            return None
+        self._run = made
+        return self._run(*args)
 
     def prepare(self, args: tuple[Any, ...]) -> Any:
         """Load or compile the machine code for arguments like these, without running it."""
