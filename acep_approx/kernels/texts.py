@@ -72,11 +72,13 @@ def code_texts(
     Returns
     -------
     int
-        How many distinct texts there are; -1: more than ``first_row`` has room for.
+        How many distinct texts there are; -1: more than ``first_row`` has room for, or a text lies outside of ``data``.
     """
     size, distinct = len(begins), 0
     for i in range(len(codes)):
         first, length = ends[i], ends[i + 1] - ends[i]
+        if first < 0 or length < 0 or first + length > len(data):
+            return -1
         begin = bytes_at(words, data, first, min(length, AT_ONCE)) | ((min(length, MANY) + 1) << LENGTH)
         end = bytes_at(words, data, first + length - AT_ONCE, AT_ONCE) if length > AT_ONCE else 0
         mixed = begin ^ (end >> 3) ^ (end << 5)
