@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from functools import cached_property, reduce
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -67,11 +67,14 @@ class Truths:
         self.rows = rows
         self._column = column
         self._holds: dict[Expression, Bools] = {}
+        self._types: tuple[list[str | None], Ints] | None = None
 
-    @cached_property
+    @property
     def types(self) -> tuple[list[str | None], Ints]:
         """Distinct types, and per event the place of its own; behind the last where it has none."""
-        return _encoded(self._column("type"))
+        if self._types is None:
+            self._types = _encoded(self._column("type"))
+        return self._types
 
     def holds(self, condition: Expression) -> Bools:
         """Per event whether a condition without variables holds; NULL does not.

@@ -382,6 +382,8 @@ class ArcLogs(Engine):
         numpy.ndarray of int64, shape (2 h,)
             The hits: (event index, arc) of every way a match is completed, by rows, then by errors.
         """
+        if not events.slot.size:
+            return events.slot
         header = np.zeros(layout.UPDATE_HEADER, np.int64)
         header[layout.USED], header[layout.SLOT] = self.used, -1
         hits = np.zeros(2 * max(1024, events.slot.size, self._pending.size), np.int64)
@@ -412,6 +414,8 @@ class ArcLogs(Engine):
 
     def _sorted(self, hits: Ints, events: Grouped) -> Ints:
         """Hits by row, then by the rank of their arcs."""
+        if hits.size <= 2:
+            return hits
         pairs = hits.reshape(-1, 2)
         order = hits_in_order(events.row, pairs[:, 0], self._rank[pairs[:, 1]])
         return hits if order is None else pairs[order].ravel()
