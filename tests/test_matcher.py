@@ -444,3 +444,16 @@ def test_dicts_that_are_pushed_one_by_one_and_those_that_are_read() -> None:
                 matcher.push([wrong] if matcher is one_by_one else iter([wrong]))
             told.append((caught.value.code, str(caught.value)))
         assert told[0] == told[1]
+
+
+@pytest.mark.parametrize("text", ["ab+c WITHIN 6 ERRORS 1", "PATTERN SEQ(A a, ~(X x), B+ b[], C c) WITHIN 9"])
+def test_tables_that_were_made_before_are_those_that_would_be_made(text: str) -> None:
+    """A query that has run on other streams leaves the state that a new one leaves, whatever it met before."""
+    used, letters = compile_query(text), "ABCX" if "PATTERN" in text else "abcx"
+    for seed in range(12):
+        events = stream(60, letters[seed % 3 :] + letters[: seed % 4], seed=seed)
+        matchers = used.matcher(), compile_query(text).matcher()
+        for first in range(0, 60, 7 + seed):
+            found = [matcher.push(events.slice(first, 7 + seed)) for matcher in matchers]
+            assert found[0].equals(found[1])
+        assert matchers[0].state_bytes() == matchers[1].state_bytes()
