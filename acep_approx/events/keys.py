@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from acep_approx.errors import DataError
 from acep_approx.events.carried import as_json
-from acep_approx.events.columns import empty, encode_text, is_list, plain_type, text_codes, to_arrow, to_numpy
+from acep_approx.events.columns import CODED, empty, encode_text, is_list, plain_type, text_codes, to_arrow, to_numpy
 from acep_approx.events.integer_keys import IntegerKeys
 from acep_approx.ranges import check, check_range
 
@@ -54,6 +54,7 @@ class KeyCodes:
         self._again: dict[int, int] = {}  # of slots that were used before, how many keys came before theirs
         self._last: _Dictionary | None = None
         self._integers = IntegerKeys(self._find)
+        self._fitting: list[pa.DataType] = []  # of the columns given last, if they can be keys as they are
 
     def __len__(self) -> int:
         return len(self._slots)
@@ -108,12 +109,17 @@ class KeyCodes:
         DataError
             ``ACEP-D030`` a type that cannot be a key; ``ACEP-D031`` a column changed its type.
         """
-        if any(pa.types.is_null(column.type) for column in columns):
-            return np.full(len(columns[0]), -1, np.int64)
-        self._check_types([plain_type(column.type) for column in columns])
-        columns = [as_key(column) for column in columns]
+        types = [column.type for column in columns]
+        if types != self._fitting:
+            if any(map(pa.types.is_null, types)):
+                return np.full(len(columns[0]), -1, np.int64)
+            self._check_types([plain_type(type_) for type_ in types])
+            if any(map(is_list, types)):
+                columns = [as_key(column) for column in columns]
+            else:
+                self._fitting = types
         if len(columns[0]) <= FEW:
-            lists = [_in_python(_held(column)) for column in columns]
+            lists = [_few_in_python(column) for column in columns]
             keys = lists[0] if len(lists) == 1 else [None if None in key else key for key in zip(*lists, strict=True)]
             return np.array(self._find(keys), np.int64)
         if len(columns) == 1:
@@ -449,6 +455,14 @@ def _held(column: pa.Array) -> pa.Array:
         return column
     is_coded = pa.types.is_dictionary(column.type) and column.type.value_type == storage
     return column.dictionary_decode() if is_coded else column.cast(storage)
+
+
+def _few_in_python(column: pa.Array) -> list[Any]:
+    """The values of a short column as objects of Python."""
+    if not column.type.equals(CODED):
+        return _in_python(_held(column))
+    texts = column.dictionary.to_pylist()
+    return [None if code is None else texts[code] for code in column.indices.to_pylist()]
 
 
 def _in_python(values: pa.Array) -> list[Any]:
