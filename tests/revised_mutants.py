@@ -156,10 +156,12 @@ MUTANTS: dict[str, tuple[Change, ...]] = {
     # what is put out
     "rows that did not change are put out": (
         (Changelog, "table", "gone, came = difference(gone, came)", "pass"),
-        (Changelog, "_table", "_without_pairs(table, gone.num_rows)", "table"),
+        (Changelog, "_table", "_without_pairs(table, words[0], gone.num_rows)", "table"),
     ),
-    "rows that show the same are put out": ((Changelog, "_table", "_without_pairs(table, gone.num_rows)", "table"),),
-    "matches are named by places": ((Changelog, "_names", "lookup.arrivals(places).astype", "places.astype"),),
+    "rows that show the same are put out": (
+        (Changelog, "_table", "_without_pairs(table, words[0], gone.num_rows)", "table"),
+    ),
+    "matches are named by places": ((Changelog, "_names", "lookup.arrivals(places)", "places"),),
 }
 
 
