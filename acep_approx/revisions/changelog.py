@@ -11,10 +11,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from acep_approx.arrays import Ints
+from acep_approx.arrays import Bools, Ints
 from acep_approx.errors import DataError
 from acep_approx.events.columns import to_arrow, to_numpy
-from acep_approx.kernels.words import Words, add_words, fold_numbers
+from acep_approx.kernels.words import Words, add_words, fold_numbers, pair_off
 from acep_approx.matching.outputs.bind import BoundEvents, Wide
 from acep_approx.matching.outputs.output import SLOT, Stamps
 from acep_approx.matching.outputs.returns import ReturnColumns
@@ -121,17 +121,21 @@ class Changelog:
         """An empty table with the columns of the results."""
         self._know()
         if self._nothing is None:
-            none = self._pipeline.nothing()
-            self._nothing = self._table(none, none, Tail())
+            self._nothing = self._table(arrays_of(self._pipeline.nothing()), 0, 0, Tail())
         return self._nothing
 
     def table(self, changed: Changed, tail: Tail) -> pa.Table:
         """What changed: first what is taken back, then what came."""
         self._know()
-        gone, came = self._joined(changed.gone), self._joined(changed.came)
-        if gone.num_rows:
-            gone, came = difference(gone, came)
-        return self._table(gone, self._joined([came, *changed.new]), tail)
+        gone, came, new = (sum(table.num_rows for table in some) for some in (changed.gone, changed.came, changed.new))
+        raw = arrays_of(self._joined([*changed.gone, *changed.came, *changed.new]))
+        if gone:
+            old = {name: column.slice(0, gone + came) for name, column in raw.items()}
+            stays = not_shared(old, gone, gone + came)
+            which = to_arrow(np.flatnonzero(np.append(stays, np.ones(new, np.bool_))))
+            raw = {name: column.take(which) for name, column in raw.items()}
+            gone, came = int(stays[:gone].sum()), int(stays[gone:].sum())
+        return self._table(raw, gone, came + new, tail)
 
     def _know(self) -> None:
         """Take over the types that the columns have got by now."""
@@ -143,12 +147,11 @@ class Changelog:
     def _joined(self, tables: Sequence[pa.Table]) -> pa.Table:
         whole = [table for table in tables if table.num_rows]
         if len(whole) > 1:
-            return pa.concat_tables(whole).combine_chunks()
+            return pa.concat_tables(whole)
         return whole[0] if whole else self._pipeline.nothing()
 
-    def _table(self, gone: pa.Table, came: pa.Table, tail: Tail) -> pa.Table:
-        rows = gone.num_rows + came.num_rows
-        raw = arrays_of(pa.concat_tables([gone, came]) if gone.num_rows else came)
+    def _table(self, raw: Arrays, gone: int, came: int, tail: Tail) -> pa.Table:
+        rows = gone + came
         is_known = not self.needed and tail.in_order * tail.gap > tail.last_place  # no event is looked up
         places = self._places(raw, self.places) if not is_known else np.zeros(0, np.int64)
         lookup = Lookup(tail.parts() if len(places) else (), places, self._schema, tail)
@@ -161,10 +164,10 @@ class Changelog:
                 code="ACEP-D043",
                 hint="choose another name for the variable, the output or the key",
             )
-        ops = _texts(DELETE * gone.num_rows + INSERT * came.num_rows, len(INSERT))
+        ops = _texts(DELETE * gone + INSERT * came, len(INSERT))
         words = self._words(raw, rows, lookup)
         table = pa.table({**columns, "op": ops, "match_id": _texts(_digits(*words), 32)})
-        return _without_pairs(table, words[0], gone.num_rows)
+        return _without_pairs(table, words[0], gone)
 
     def _places(self, raw: Arrays, names: Sequence[str]) -> Ints:
         return np.concatenate([np.zeros(0, np.int64), *(_values(raw[name]) for name in names)])
@@ -279,25 +282,15 @@ def _without_pairs(table: pa.Table, word: Words, gone: int) -> pa.Table:
     return table.take(to_arrow(np.delete(np.arange(table.num_rows), pairs))) if pairs else table
 
 
-def difference(gone: pa.Table, came: pa.Table) -> tuple[pa.Table, pa.Table]:
-    """Two tables of raw results without the rows that they share: as often as both have them.
+def not_shared(columns: Arrays, gone: int, rows: int) -> Bools:
+    """Of raw results, those that go before those that come, which are not in both: as often as both have them.
 
-    Complexity: O(n log n). Rows are held against each other by hashes of 128 bits.
+    Complexity: O(n). Rows are held against each other by hashes of 128 bits.
     """
-    first = _hashes(arrays_of(pa.concat_tables([gone, came])), gone.num_rows + came.num_rows)
-    order = np.lexsort(first)
-    high, low = first[0][order], first[1][order]
-    begins = np.append(True, (high[1:] != high[:-1]) | (low[1:] != low[:-1]))
-    group = np.cumsum(begins) - 1
-    is_old = order < gone.num_rows
-    old, new = np.bincount(group[is_old], minlength=group[-1] + 1), np.bincount(group[~is_old], minlength=group[-1] + 1)
-    shared = np.minimum(old, new)
-    kept = []
-    for side, before in ((is_old, 0), (~is_old, gone.num_rows)):
-        mine = group[side]
-        rank = np.arange(len(mine)) - np.searchsorted(mine, mine, side="left")
-        kept.append(np.sort(order[side][rank >= shared[mine]]) - before)
-    return gone.take(to_arrow(kept[0])), came.take(to_arrow(kept[1]))
+    first, following = np.full(1 << (2 * gone).bit_length(), -1), np.empty(gone, np.int64)
+    stays = np.ones(rows, np.bool_)
+    pair_off(*_hashes(columns, rows), gone, first, following, stays)
+    return stays
 
 
 def _hashes(columns: Arrays, rows: int) -> tuple[Words, Words]:

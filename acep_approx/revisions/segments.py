@@ -216,9 +216,7 @@ class Tail:
         which = order[is_new] - len(some)
         placed = PlacedEvents.of(events.take(which), places, slot[which])
         both = PlacedEvents.joined([old, placed])
-        new = len(old) + np.arange(len(placed))
-        where = np.insert(np.arange(len(old)), first + np.searchsorted(some.place, places), new)
-        segment.parts = [both.take(where)]
+        segment.parts = [both.take(np.argsort(both.place, kind="stable"))]
         self.last_place = max(self.last_place, int(places[-1]))
         return placed
 

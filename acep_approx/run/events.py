@@ -134,10 +134,14 @@ def in_order(tick: Ints, tie: Ints, columns: Sequence[pa.Array] = ()) -> Ints:
     if _rise(tick, tie, has_columns=bool(columns)):
         return np.arange(len(tick))
     order = np.argsort(tick, kind="stable")
-    same = tick[order[1:]] == tick[order[:-1]]
-    tied = np.flatnonzero(np.append(same, False) | np.insert(same, 0, False))
-    if not len(tied):
+    ordered = tick[order]
+    same = ordered[1:] == ordered[:-1]
+    if not same.any():
         return order
+    is_tied = np.zeros(len(tick), np.bool_)
+    is_tied[1:] |= same
+    is_tied[:-1] |= same
+    tied = np.flatnonzero(is_tied)
     some = order[tied]
     if not columns:
         order[tied] = some[np.lexsort((tie[some], tick[some]))]
