@@ -24,6 +24,7 @@ from acep_approx.query.shape import replaced
 from acep_approx.query.syntax import Attribute, Binary, Constant, Expression, IsNull, Unary
 
 Masks = npt.NDArray[np.uint64]
+ALL = np.uint64(2**64 - 1)
 MOST_SEEN = 1000
 """Types beyond which only those that a query names are noted."""
 
@@ -147,6 +148,7 @@ class LetterReader:
                 needing[condition] = needing.get(condition, 0) | 1 << j
         self.conditions = tuple(needing)
         self._needing = tuple(np.uint64(bits) for bits in needing.values())
+        self._left = tuple(np.array([~bits, ALL], np.uint64) for bits in self._needing)
         self.types = frozenset(letter.type for letter in letters if letter.type is not None)
         self._mask_of = {name: self._mask(name) for name in self.types}
         self._mask_of_others = self._mask(None)
@@ -181,16 +183,16 @@ class LetterReader:
         else:
             masks = np.full(truths.rows, self._mask_of_others, np.uint64)
         failing = []
-        for condition, needing in zip(self.conditions, self._needing, strict=True):
+        for condition, needing, left in zip(self.conditions, self._needing, self._left, strict=True):
             try:
-                masks &= np.where(truths.holds(condition), np.uint64(2**64 - 1), ~needing)
+                masks &= left[truths.holds(condition).view(np.uint8)]
             except DataError:
-                failing.append((condition, needing))
-        for condition, needing in failing:
+                failing.append((condition, needing, left))
+        for condition, needing, left in failing:
             asked = (masks & needing) != 0
             if is_part is not None:
                 asked &= is_part()
-            masks &= np.where(truths.holds_on(condition, asked.copy), np.uint64(2**64 - 1), ~needing)
+            masks &= left[truths.holds_on(condition, asked.copy).view(np.uint8)]
         return masks
 
     def _mask(self, type_: str | None) -> np.uint64:

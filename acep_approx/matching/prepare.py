@@ -159,8 +159,8 @@ class Preparer:
     def is_relevant(self, batch: StreamBatch) -> Bools:
         """Of each event of a batch that was read, and not run, whether a letter holds on it that can matter."""
         classes = batch.here(batch.computed.classes[self])
-        relevant: Bools = (classes > 0) & ~self._ignored[classes]
-        return relevant
+        relevant: Bools = classes > 0
+        return relevant & ~self._ignored[classes] if self._ignored[: len(self.classes)].any() else relevant
 
     def grouped(self, batch: StreamBatch, *, keeps_order: bool = False) -> Grouped:
         """Group the events of a batch that was read, or of a piece of it, that a letter holds on by key slot.

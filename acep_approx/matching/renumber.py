@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from acep_approx.arrays import Ints
-from acep_approx.events.columns import to_numpy
+from acep_approx.events.columns import to_arrow, to_numpy
 from acep_approx.matching.outputs.bind import ROWS, Wide
 from acep_approx.matching.outputs.kinds import KINDS
 from acep_approx.planning.planner import Plan
@@ -55,12 +55,15 @@ def renumbered(table: pa.Table, columns: Sequence[str], original: Numbers) -> pa
     """
     for name in columns:
         column = table.column(name).combine_chunks()
-        table = table.set_column(table.column_names.index(name), name, _column(column, original))
+        table = table.set_column(table.column_names.index(name), name, renumbered_column(column, original))
     return table
 
 
-def _column(column: pa.Array, original: Numbers) -> pa.Array:
+def renumbered_column(column: pa.Array, original: Numbers) -> pa.Array:
+    """Such a column with other row numbers."""
     if not pa.types.is_list(column.type):
+        if not column.null_count:
+            return to_arrow(original(to_numpy(column)))
         rows = original(to_numpy(pc.fill_null(column, 0)))
         return pa.array(rows, mask=to_numpy(pc.is_null(column)))
     ends = np.cumsum(to_numpy(column.value_lengths()), dtype=np.int32)

@@ -2,27 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from hashlib import blake2b
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from acep_approx.arrays import Ints
+from acep_approx.arrays import Bools, Ints
 from acep_approx.errors import DataError
 from acep_approx.events.columns import to_arrow, to_numpy
+from acep_approx.kernels.words import Words, add_words, fold_numbers, pair_off
 from acep_approx.matching.outputs.bind import BoundEvents, Wide
 from acep_approx.matching.outputs.output import SLOT, Stamps
 from acep_approx.matching.outputs.returns import ReturnColumns
 from acep_approx.matching.outputs.tables import BOUND, ENDS, REGISTER
 from acep_approx.matching.pipeline import Pipeline
-from acep_approx.matching.renumber import renumbered
-from acep_approx.revisions.names import NULL, Words, mixed, words_of, words_of_ids
-from acep_approx.revisions.segments import Lookup, Tail, slots_in
+from acep_approx.matching.renumber import renumbered_column
+from acep_approx.revisions.names import NULL, mixed, words_of, words_of_ids, words_of_whole
+from acep_approx.revisions.segments import Lookup, Tail
 
 INSERT, DELETE = "+I", "-D"
+NO_SEEDS = np.zeros(2, np.uint64)
 ADDED = ("op", "match_id")
 """Columns of a changelog behind those of the results."""
 NOT_COMPARED = ("missing", "position")
@@ -87,7 +90,8 @@ class Changelog:
         self._of_best = tuple(name for name in raw if name.startswith(BOUND))  # what match points are read of, no more
         if binds and not (self._is_algebra or self._returns):
             self._events.check_apart(self._variables, pipeline.preparer.key_columns)
-        self._seed = blake2b(f"{pipeline.plan.fingerprint()} {pipeline.output}".encode(), digest_size=16).digest()
+        seed = blake2b(f"{pipeline.plan.fingerprint()} {pipeline.output}".encode(), digest_size=16).digest()
+        self._seeds = np.frombuffer(seed, np.uint64).copy()
         self.nothing()  # refuses names before anything is run
 
     @property
@@ -106,8 +110,8 @@ class Changelog:
         output = self._pipeline.output
         is_match = (*self._pipeline.nothing().drop_columns(["errors"]).column_names,) if output.binds else ()
         names = is_match or (SLOT, "row", *(("errors",) if output.by_errors else ()))
-        high, low = _hashes(results.select(names))
-        there = [_hashes(table.select(names)) for table in others if table.num_rows]
+        high, low = _hashes(arrays_of(results.select(names)), results.num_rows)
+        there = [_hashes(arrays_of(table.select(names)), table.num_rows) for table in others if table.num_rows]
         if not there:
             return results
         others_high, others_low = (np.concatenate(side) for side in zip(*there, strict=True))
@@ -117,17 +121,21 @@ class Changelog:
         """An empty table with the columns of the results."""
         self._know()
         if self._nothing is None:
-            none = self._pipeline.nothing()
-            self._nothing = self._table(none, none, Tail())
+            self._nothing = self._table(arrays_of(self._pipeline.nothing()), 0, 0, Tail())
         return self._nothing
 
     def table(self, changed: Changed, tail: Tail) -> pa.Table:
         """What changed: first what is taken back, then what came."""
         self._know()
-        gone, came = self._joined(changed.gone), self._joined(changed.came)
-        if gone.num_rows:
-            gone, came = difference(gone, came)
-        return self._table(gone, self._joined([came, *changed.new]), tail)
+        gone, came, new = (sum(table.num_rows for table in some) for some in (changed.gone, changed.came, changed.new))
+        raw = arrays_of(self._joined([*changed.gone, *changed.came, *changed.new]))
+        if gone:
+            old = {name: column.slice(0, gone + came) for name, column in raw.items()}
+            stays = not_shared(old, gone, gone + came)
+            which = to_arrow(np.flatnonzero(np.append(stays, np.ones(new, np.bool_))))
+            raw = {name: column.take(which) for name, column in raw.items()}
+            gone, came = int(stays[:gone].sum()), int(stays[gone:].sum())
+        return self._table(raw, gone, came + new, tail)
 
     def _know(self) -> None:
         """Take over the types that the columns have got by now."""
@@ -139,15 +147,15 @@ class Changelog:
     def _joined(self, tables: Sequence[pa.Table]) -> pa.Table:
         whole = [table for table in tables if table.num_rows]
         if len(whole) > 1:
-            return pa.concat_tables(whole).combine_chunks()
+            return pa.concat_tables(whole)
         return whole[0] if whole else self._pipeline.nothing()
 
-    def _table(self, gone: pa.Table, came: pa.Table, tail: Tail) -> pa.Table:
-        raw = pa.concat_tables([gone, came]).combine_chunks() if gone.num_rows else came
+    def _table(self, raw: Arrays, gone: int, came: int, tail: Tail) -> pa.Table:
+        rows = gone + came
         is_known = not self.needed and tail.in_order * tail.gap > tail.last_place  # no event is looked up
         places = self._places(raw, self.places) if not is_known else np.zeros(0, np.int64)
         lookup = Lookup(tail.parts() if len(places) else (), places, self._schema, tail)
-        columns = self._columns(raw, lookup)
+        columns = self._columns(raw, rows, lookup)
         if not self._is_changelog:
             return pa.table(columns)
         if taken := columns.keys() & set(ADDED):
@@ -156,24 +164,20 @@ class Changelog:
                 code="ACEP-D043",
                 hint="choose another name for the variable, the output or the key",
             )
-        ops = pa.DictionaryArray.from_arrays(
-            to_arrow(np.repeat([0, 1], [gone.num_rows, came.num_rows])), pa.array([DELETE, INSERT])
-        ).dictionary_decode()
-        table = pa.table({**columns, "op": ops, "match_id": self._ids(raw, lookup)})
-        return _without_pairs(table, gone.num_rows)
+        ops = _texts(DELETE * gone + INSERT * came, len(INSERT))
+        words = self._words(raw, rows, lookup)
+        table = pa.table({**columns, "op": ops, "match_id": _texts(_digits(*words), 32)})
+        return _without_pairs(table, words[0], gone)
 
-    def _places(self, raw: pa.Table, names: Sequence[str]) -> Ints:
-        parts = [_values(raw.column(name).combine_chunks()) for name in names]
-        return np.concatenate([np.zeros(0, np.int64), *parts])
+    def _places(self, raw: Arrays, names: Sequence[str]) -> Ints:
+        return np.concatenate([np.zeros(0, np.int64), *(_values(raw[name]) for name in names)])
 
-    def _columns(self, raw: pa.Table, lookup: Lookup) -> dict[str, pa.Array]:
+    def _columns(self, raw: Arrays, rows: int, lookup: Lookup) -> dict[str, pa.Array]:
         if self._is_algebra:  # attributes may have any name, and stand for no events
-            times = {name: self._stamps.time(to_numpy(raw.column(name).combine_chunks())) for name in ("start", "end")}
-            shown = [name for name in raw.column_names if name != SLOT]
-            return {name: times.get(name, raw.column(name).combine_chunks()) for name in shown}
-        columns = dict(self._stamps.keys(slots_in(raw)))
-        for name in raw.column_names:
-            column = raw.column(name).combine_chunks()
+            times = {name: self._stamps.time(to_numpy(raw[name])) for name in ("start", "end")}
+            return {name: times.get(name, column) for name, column in raw.items() if name != SLOT}
+        columns = dict(self._stamps.keys(to_numpy(raw[SLOT])))
+        for name, column in raw.items():
             if name in ("start", "end"):
                 columns[name] = self._stamps.time(to_numpy(column))
             elif name not in (SLOT, "position", *self._named) and not name.startswith((REGISTER, BOUND)):
@@ -181,7 +185,7 @@ class Changelog:
             elif name == "row":
                 columns |= self._row(column, lookup, columns)
         if self._pipeline.output.binds or (self._of_best and self._returns):
-            columns |= self._shown(raw, lookup)
+            columns |= self._shown(raw, rows, lookup)
         return columns
 
     def _row(self, places: pa.Array, lookup: Lookup, others: dict[str, pa.Array]) -> dict[str, pa.Array]:
@@ -190,55 +194,33 @@ class Changelog:
             return self._events.column(values, lookup.take, list(others))
         return {"row": to_arrow(lookup.arrivals(values))}
 
-    def _shown(self, raw: pa.Table, lookup: Lookup) -> dict[str, pa.Array]:
-        variables = self._of_best or self._variables
-        bound = {name.removeprefix(BOUND): raw.column(name).combine_chunks() for name in variables}
+    def _shown(self, raw: Arrays, rows: int, lookup: Lookup) -> dict[str, pa.Array]:
+        bound = {name.removeprefix(BOUND): raw[name] for name in self._of_best or self._variables}
         if self._returns:
-            registers = {
-                name.removeprefix(REGISTER): raw.column(name).combine_chunks()
-                for name in raw.column_names
-                if name.startswith(REGISTER)
-            }
-            return self._returns.columns(bound, lookup, registers, raw.num_rows)
+            registers = {name.removeprefix(REGISTER): raw[name] for name in raw if name.startswith(REGISTER)}
+            return self._returns.columns(bound, lookup, registers, rows)
         if self._events.names:
             return self._events.columns(bound, lookup)
-        table = renumbered(pa.table(bound), self._variables, lookup.arrivals)
-        return {name: table.column(name).combine_chunks() for name in self._variables}
+        return {name: renumbered_column(column, lookup.arrivals) for name, column in bound.items()}
 
     # --- ids ------------------------------------------------------------------------------------------------
 
-    def _ids(self, raw: pa.Table, lookup: Lookup) -> pa.Array:
-        """The id of each result: 128 bits of what it binds, by the names of the events, and of when, as hexadecimal."""
-        high, low = self._words(raw, lookup)
-        digits = np.stack([high, low], axis=1).astype(">u8").tobytes().hex()
-        offsets = np.arange(0, len(digits) + 1, 32, dtype=np.int32)
-        return pa.StringArray.from_buffers(len(offsets) - 1, pa.py_buffer(offsets), pa.py_buffer(digits.encode()))
-
-    def _words(self, raw: pa.Table, lookup: Lookup) -> tuple[Words, Words]:
-        seeds = np.frombuffer(self._seed, np.uint64)
-        sums = [np.full(raw.num_rows, seed) for seed in seeds]
-        names = self._names(self._places(raw, self._named), lookup)
-        at = 0
+    def _words(self, raw: Arrays, rows: int, lookup: Lookup) -> tuple[Words, Words]:
+        """The id of each result: 128 bits of what it binds, by the names of the events, and of when."""
+        output, seeds = self._pipeline.output, self._seeds
+        high, low = (np.full(rows, seed) for seed in seeds)
+        places = self._places(raw, self._named)
+        _add(self._names(places, lookup), [_rows_of(raw[name]) for name in self._named], (high, low))
         with np.errstate(over="ignore"):
-            for number, name in enumerate(self._named):
-                column = raw.column(name).combine_chunks()
-                row = _rows_of(column)
-                mine = slice(at, at + len(row))
-                at += len(row)
-                for half in (0, 1):
-                    word = mixed(names[half][mine] + mixed(np.full(1, number + 1, np.uint64)))
-                    _add(sums[half], row, word, is_list=pa.types.is_list(column.type))
-            for name in raw.column_names if self._pipeline.output.binds else ():
+            for name in raw if output.binds else ():
                 if name.startswith(REGISTER):
-                    words = words_of(raw.column(name).combine_chunks())
-                    sums = [mixed(one + two) for one, two in zip(sums, words, strict=True)]
-            for name in ("start", "end") if self._pipeline.output.binds else ("end",):
-                times = to_numpy(raw.column(name).combine_chunks()).astype(np.uint64)
-                sums = [mixed(one + mixed(times ^ seed)) for one, seed in zip(sums, seeds, strict=True)]
-            if self._pipeline.output.by_errors:
-                errors = to_numpy(raw.column("errors").combine_chunks()).astype(np.uint64)
-                sums = [mixed(one + mixed(errors)) for one in sums]
-            return mixed(sums[0]), mixed(sums[1] ^ seeds[0])
+                    words = words_of(raw[name])
+                    high, low = mixed(high + words[0]), mixed(low + words[1])
+            for name in ("start", "end") if output.binds else ("end",):
+                _fold(raw[name], seeds, (high, low))
+            if output.by_errors:
+                _fold(raw["errors"], NO_SEEDS, (high, low))
+            return mixed(high), mixed(low ^ seeds[0])
 
     def _names(self, places: Ints, lookup: Lookup) -> tuple[Words, Words]:
         """Two words that stand for each event: for its id, and which one it is of those that have it.
@@ -246,8 +228,7 @@ class Changelog:
         Without ids for the number of its row. Where nothing looks at ids for the time, too: then nothing changes it.
         """
         if self._id is None:
-            values = lookup.arrivals(places).astype(np.uint64)
-            return mixed(values), mixed(values ^ NULL)
+            return words_of_whole(lookup.arrivals(places))
         high, low = words_of_ids(lookup.take(self._id, places, np.zeros(len(places), np.bool_)))
         if lookup.has_twins:
             time, number = lookup.ticks(places), lookup.twins(self._id, places)
@@ -258,15 +239,36 @@ class Changelog:
         return high + more * NULL, low + mixed(more)
 
 
-def _without_pairs(table: pa.Table, gone: int) -> pa.Table:
+Arrays = Mapping[str, pa.Array]
+"""The columns of raw results, each in one piece."""
+
+
+def arrays_of(raw: pa.Table) -> dict[str, pa.Array]:
+    """The columns of raw results."""
+    columns = (column.chunk(0) if column.num_chunks == 1 else column.combine_chunks() for column in raw.columns)
+    return dict(zip(raw.column_names, columns, strict=True))
+
+
+def _texts(letters: str, each: int) -> pa.Array:
+    """A column of texts of ``each`` letters, which stand one after the other."""
+    offsets = np.arange(0, len(letters) + 1, each, dtype=np.int32)
+    return pa.StringArray.from_buffers(len(offsets) - 1, pa.py_buffer(offsets), pa.py_buffer(letters.encode()))
+
+
+def _digits(high: Words, low: Words) -> str:
+    """Pairs of words as hexadecimal digits."""
+    return np.stack([high, low], axis=1).astype(">u8").tobytes().hex()
+
+
+def _without_pairs(table: pa.Table, word: Words, gone: int) -> pa.Table:
     """A changelog without rows that go and come again alike: an update may leave what is shown of a match as it was.
 
-    Complexity: O(rows); Python looks only at matches that go and come.
+    Complexity: O(rows); Python looks only at matches that go and come. Their ids begin with ``word``.
     """
-    ids = table.column("match_id")
-    both = pc.is_in(ids.slice(gone), value_set=ids.slice(0, gone)) if 0 < gone < table.num_rows else None
-    if both is None or not pc.any(both).as_py():
+    if not 0 < gone < table.num_rows or set(word[:gone].tolist()).isdisjoint(word[gone:].tolist()):
         return table
+    ids = table.column("match_id")
+    both = pc.is_in(ids.slice(gone), value_set=ids.slice(0, gone))
     came = gone + np.flatnonzero(to_numpy(both.combine_chunks()))
     went = np.flatnonzero(to_numpy(pc.is_in(ids.slice(0, gone), value_set=ids.take(to_arrow(came))).combine_chunks()))
     shown = table.drop_columns(["op"])
@@ -280,59 +282,54 @@ def _without_pairs(table: pa.Table, gone: int) -> pa.Table:
     return table.take(to_arrow(np.delete(np.arange(table.num_rows), pairs))) if pairs else table
 
 
-def difference(gone: pa.Table, came: pa.Table) -> tuple[pa.Table, pa.Table]:
-    """Two tables of raw results without the rows that they share: as often as both have them.
+def not_shared(columns: Arrays, gone: int, rows: int) -> Bools:
+    """Of raw results, those that go before those that come, which are not in both: as often as both have them.
 
-    Complexity: O(n log n). Rows are held against each other by hashes of 128 bits.
+    Complexity: O(n). Rows are held against each other by hashes of 128 bits.
     """
-    first = [np.concatenate(pair) for pair in zip(_hashes(gone), _hashes(came), strict=True)]
-    order = np.lexsort(first)
-    high, low = first[0][order], first[1][order]
-    begins = np.append(True, (high[1:] != high[:-1]) | (low[1:] != low[:-1]))
-    group = np.cumsum(begins) - 1
-    is_old = order < gone.num_rows
-    old, new = np.bincount(group[is_old], minlength=group[-1] + 1), np.bincount(group[~is_old], minlength=group[-1] + 1)
-    shared = np.minimum(old, new)
-    kept = []
-    for side, before in ((is_old, 0), (~is_old, gone.num_rows)):
-        mine = group[side]
-        rank = np.arange(len(mine)) - np.searchsorted(mine, mine, side="left")
-        kept.append(np.sort(order[side][rank >= shared[mine]]) - before)
-    return gone.take(to_arrow(kept[0])), came.take(to_arrow(kept[1]))
+    first, following = np.full(1 << (2 * gone).bit_length(), -1), np.empty(gone, np.int64)
+    stays = np.ones(rows, np.bool_)
+    pair_off(*_hashes(columns, rows), gone, first, following, stays)
+    return stays
 
 
-def _hashes(table: pa.Table) -> tuple[Words, Words]:
+def _hashes(columns: Arrays, rows: int) -> tuple[Words, Words]:
     """Two hashes of each row of integers and lists of integers."""
-    sums = [np.zeros(table.num_rows, np.uint64) for _ in range(2)]
-    with np.errstate(over="ignore"):
-        for number, name in enumerate(table.column_names):
-            if name in NOT_COMPARED:
-                continue
-            column = table.column(name).combine_chunks()
-            if name.startswith(REGISTER):
-                words, row = words_of(column), np.arange(len(column))
-            else:
-                values, row = _values(column).astype(np.uint64), _rows_of(column)
-                words = values, values ^ NULL
-            for half in (0, 1):
-                word = mixed(mixed(words[half]) + np.uint64(number + 1) * NULL)
-                _add(sums[half], row, word, is_list=pa.types.is_list(column.type))
-    return sums[0], sums[1]
+    compared = [name for name in columns if name not in NOT_COMPARED]
+    numbers = [columns[name] for name in compared if not name.startswith(REGISTER)]
+    others = [columns[name] for name in compared if name.startswith(REGISTER)]
+    sums = np.zeros(rows, np.uint64), np.zeros(rows, np.uint64)
+    values = np.concatenate([np.zeros(0, np.int64), *map(_values, numbers)])
+    words = [words_of_whole(values), *map(words_of, others)]
+    high, low = (np.concatenate(half) for half in zip(*words, strict=True))
+    _add((high, low), [*map(_rows_of, numbers), *([np.arange(rows)] * len(others))], sums)
+    return sums
 
 
-def _add(sums: Words, row: Ints, values: Words, *, is_list: bool) -> None:
-    """Add to the sums of rows, which come more than once where they are lists."""
-    if is_list:
-        np.add.at(sums, row, values)
-    elif len(row) == len(sums):
-        sums += values
-    else:
-        sums[row] += values
+def _add(words: tuple[Words, Words], rows: Sequence[Ints], sums: tuple[Words, Words]) -> None:
+    """Add the words of what stands in some columns to the sums of rows, by ``rows`` of each; a row may come often."""
+    salt, row = np.repeat(_salts(len(rows)), [*map(len, rows)]), np.concatenate([np.zeros(0, np.int64), *rows])
+    for piece in add_words.pieces(len(row)):
+        add_words(words[0][piece], words[1][piece], row[piece], salt[piece], *sums)
+
+
+def _fold(values: pa.Array, seeds: Words, words: tuple[Words, Words]) -> None:
+    """Take one number of each row into its two words."""
+    numbers = to_numpy(values).astype(np.int64)
+    for piece in fold_numbers.pieces(len(numbers)):
+        fold_numbers(numbers[piece], seeds, words[0][piece], words[1][piece])
+
+
+@cache
+def _salts(columns: int) -> Words:
+    return mixed(np.arange(1, columns + 1, dtype=np.uint64))
 
 
 def _values(column: pa.Array) -> Ints:
     """The values of a column of integers, without nulls; of lists their items."""
-    values: Ints = to_numpy(column.flatten() if pa.types.is_list(column.type) else column.drop_null())
+    if pa.types.is_list(column.type):
+        column = column.flatten()
+    values: Ints = to_numpy(column.drop_null() if column.null_count else column)
     return values
 
 

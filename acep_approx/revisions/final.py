@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from acep_approx.archive import Scope
 from acep_approx.arrays import Ints
+from acep_approx.events.source import BATCH_ROWS
 from acep_approx.matching.pipeline import Pipeline
 from acep_approx.ranges import COUNT, number_in
 from acep_approx.revisions.changelog import Changed, Changelog
@@ -45,10 +46,10 @@ class FinalRun:
         assert not len(gone[1]), "what the watermark has passed does not change"
         tables: list[pa.Table] = []
         for events in due:
-            if len(events):
-                first = self._events
-                self._note(events)
-                tables += self._shown(self.pipeline.stream.run(events.batch(self.pipeline.columns, first)))
+            for at in range(0, len(events), BATCH_ROWS):  # as long as those of a plain run
+                first, part = self._events, events.slice(at, BATCH_ROWS)
+                self._note(part)
+                tables += self._shown(self.pipeline.stream.run(part.batch(self.pipeline.columns, first)))
         if watermark > NEVER:
             stream = self.pipeline.stream
             over = watermark if stream.ends or stream.last_tick is None else min(watermark, stream.last_tick)

@@ -10,16 +10,16 @@ from collections.abc import Hashable
 from hashlib import blake2b
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from acep_approx.arrays import Ints
 from acep_approx.errors import DataError
 from acep_approx.events.columns import can_be_told_apart, decoded, in_python, plain_type, to_numpy
+from acep_approx.kernels.arithmetic import MIX
+from acep_approx.kernels.words import Words, words_of_numbers
 
-Words = npt.NDArray[np.uint64]
-
-NULL = np.uint64(0x9E3779B97F4A7C15)
+NULL = MIX
 _LOW, _END = -(2**63), 2**64
 """Which whole numbers have words of their own."""
 
@@ -55,7 +55,7 @@ def words_of_ids(column: pa.Array) -> tuple[Words, Words]:
     column = decoded(column)
     if pa.types.is_integer(column.type):
         is_there = to_numpy(pc.is_valid(column)) if column.null_count else None
-        high, low = _of_whole(to_numpy(pc.fill_null(column, 0)).astype(np.uint64))
+        high, low = words_of_whole(to_numpy(pc.fill_null(column, 0)).astype(np.int64))
         return (high, low) if is_there is None else (high * is_there, low * is_there)
     if not pa.types.is_string(plain_type(column.type)) and not pa.types.is_floating(column.type):
         return words_of(column)
@@ -67,7 +67,7 @@ def words_of_ids(column: pa.Array) -> tuple[Words, Words]:
     if len(at):
         high, low = high.copy(), low.copy()
         some = np.array([value % 2**64 for value in whole if value is not None], np.uint64)
-        high[at], low[at] = _of_whole(some)
+        high[at], low[at] = words_of_whole(some.view(np.int64))
     codes = to_numpy(pc.fill_null(coded.indices, len(values)).cast(pa.int64()))
     return np.append(high, np.uint64(0))[codes], np.append(low, np.uint64(0))[codes]
 
@@ -88,9 +88,12 @@ def mixed(values: Words) -> Words:
     return values ^ (values >> np.uint64(31))
 
 
-def _of_whole(values: Words) -> tuple[Words, Words]:
-    with np.errstate(over="ignore"):
-        return mixed(values), mixed(values ^ NULL)
+def words_of_whole(values: Ints) -> tuple[Words, Words]:
+    """Two words for each whole number; one from 2^63 on stands as the negative one of the same bits."""
+    high, low = np.empty(len(values), np.uint64), np.empty(len(values), np.uint64)
+    for piece in words_of_numbers.pieces(len(values)):
+        words_of_numbers(values[piece], high[piece], low[piece])
+    return high, low
 
 
 def _text_of(value: float) -> str:

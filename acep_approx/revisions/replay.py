@@ -8,6 +8,7 @@ touches are brought back to it and run once more; what was put out is remembered
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
@@ -16,6 +17,7 @@ import pyarrow as pa
 
 from acep_approx.archive import Scope
 from acep_approx.arrays import Bools, Ints
+from acep_approx.events.source import BATCH_ROWS
 from acep_approx.matching.pipeline import Pipeline
 from acep_approx.matching.snapshots import QuerySnapshot
 from acep_approx.matching.stream_batch import StreamBatch
@@ -109,17 +111,18 @@ class Replay:
         changed = Changed()
         late = self._late(events)
         place = np.zeros(len(events), np.int64)
-        batch, slot = self._prepared(events, place, 0)
-        touched = self._insert(events.slice(0, late), slot[:late])
-        self._remove(*removed, touched)
-        if touched:
-            self._note_depth(events.tick[:late], removed[0])
-            self._run_again(touched, changed)
-        batch.first_row = self._before - late
-        place[late:] = self.tail.next_places(len(events) - late)
-        self.tail.note_order(place[late:], events.arrival[late:])
-        new = PlacedEvents.of(events, place, slot).slice(late, len(events) - late)
-        self._forward(new, batch.piece(late, len(new)), changed.came if self._lets_wait else changed.new)
+        came = changed.came if self._lets_wait else changed.new
+        self.tail.removed = []
+        if late or len(removed[1]):
+            prepared = self._prepared(events, place, 0)
+            touched = self._insert(events.slice(0, late), prepared[1][:late])
+            self._remove(*removed, touched)
+            if touched:
+                self._note_depth(events.tick[:late], removed[0])
+                self._run_again(touched, changed)
+            self._append(events, place, prepared, late, self._borders(len(events) - late), came)
+        else:
+            self._append_all(events, place, came)
         waiting = self.pipeline.results.as_if_ended()
         changed.gone += self._waiting
         changed.came += waiting
@@ -127,6 +130,36 @@ class Replay:
         stream.is_within = False
         self.pipeline.done()
         return changed
+
+    def _append_all(self, events: Events, place: Ints, came: list[pa.Table]) -> None:
+        """Run events that come behind all others, in batches that are no longer than those of a plain run."""
+        borders, first = self._borders(len(events)), 0
+        while first < len(events):
+            number = max(bisect_right(borders, first + BATCH_ROWS), 1)
+            last = borders[number - 1]
+            part, places = events.slice(first, last - first), place[first:last]
+            prepared = self._prepared(part, places, 0)
+            self._append(part, places, prepared, 0, [border - first for border in borders[:number]], came)
+            borders, first = borders[number:], last
+
+    def _append(
+        self,
+        events: Events,
+        place: Ints,
+        prepared: tuple[StreamBatch, Ints],
+        late: int,
+        borders: Sequence[int],
+        came: list[pa.Table],
+    ) -> None:
+        """Run events, which were prepared, but for the first ``late`` ones; ``place`` gets the places of the others."""
+        batch, slot = prepared
+        batch.first_row = self._before - late
+        place[late:] = self.tail.next_places(len(events) - late)
+        self.tail.note_order(place[late:], events.arrival[late:])
+        new = PlacedEvents.of(events, place, slot)
+        if late:
+            new, batch = new.slice(late, len(events) - late), batch.piece(late, len(events) - late)
+        self._forward(new, batch, borders, came)
 
     def _note_depth(self, *ticks: Ints) -> None:
         """Remember how many events back a change reaches."""
@@ -151,7 +184,6 @@ class Replay:
         return touched
 
     def _remove(self, tick: Ints, arrival: Ints, touched: dict[int, list[PlacedEvents]]) -> None:
-        self.tail.removed = []
         number = self.tail.segment_of(tick)
         for one in np.unique(number).tolist():
             gone = self.tail.remove(one, arrival[number == one])
@@ -217,7 +249,9 @@ class Replay:
         left = []
         for table in segment.results:
             is_theirs = active[slots_in(table)]
-            if is_theirs.any():
+            if is_theirs.all():
+                changed.gone.append(table)
+            elif is_theirs.any():
                 changed.gone.append(table.filter(pa.array(is_theirs)))
                 left.append(table.filter(pa.array(~is_theirs)))
             else:
@@ -238,19 +272,22 @@ class Replay:
 
     # --- running --------------------------------------------------------------------------------------------
 
-    def _forward(self, new: PlacedEvents, batch: StreamBatch, came: list[pa.Table]) -> None:
+    def _forward(
+        self, new: PlacedEvents, batch: StreamBatch, borders: Sequence[int], came: list[pa.Table]
+    ) -> None:
         """Run events that come behind all others; segments begin where a snapshot is worth it."""
         first = 0
-        for border in self._borders(len(new)):
+        for border in borders:
             last = border
             if last < len(new):  # a border lies between two times
                 last = int(np.searchsorted(new.tick, new.tick[last - 1], side="right"))
             if last <= first:
                 continue
-            piece = new.slice(first, last - first)
+            is_all = last - first == len(new)
+            piece = new if is_all else new.slice(first, last - first)
             if self._is_due(int(piece.tick[0])):
                 came += self._begin_segment(int(piece.tick[0]))
-            tables = self._run_new(piece, batch.piece(first, len(piece)))
+            tables = self._run_new(piece, batch if is_all else batch.piece(first, len(piece)))
             segment = self.tail.segments[-1]
             segment.add(piece)
             segment.add_results(tables)
@@ -370,7 +407,7 @@ class Replay:
         if len(events):
             tail.segments = [Segment(since, self._snapshot(NEVER), self._before, [events.slice(0, 0)])]
             batch, slot = self._prepared(events, events.place, self._before)
-            self._forward(PlacedEvents.of(events, events.place, slot), batch, [])
+            self._forward(PlacedEvents.of(events, events.place, slot), batch, self._borders(len(events)), [])
         self._waiting = self.pipeline.results.as_if_ended()
 
     # --- letting go -----------------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -31,6 +32,7 @@ class PlacedEvents(Events):
 
     place: Ints
     slot: Ints
+    arrays: ClassVar[tuple[str, ...]] = (*Events.arrays, "place", "slot")
 
     @classmethod
     def of(cls, events: Events, place: Ints, slot: Ints) -> PlacedEvents:
@@ -170,9 +172,11 @@ class Tail:
 
     def note_order(self, places: Ints, arrival: Ints) -> None:
         """Remember whether all events so far came in order, with these behind all others, of the rows ``arrival``."""
-        rows = np.arange(self.in_order, self.in_order + len(arrival))
-        if np.array_equal(arrival, rows) and np.array_equal(places, rows * self.gap):
-            self.in_order += len(arrival)
+        if not len(arrival) or arrival[0] != self.in_order or places[0] != self.in_order * self.gap:
+            return  # the gaps between places behind all others are equal
+        last = self.in_order + len(arrival) - 1
+        if arrival[-1] == last and places[-1] == last * self.gap and (arrival[1:] > arrival[:-1]).all():
+            self.in_order = last + 1
 
     def segment_of(self, ticks: Ints) -> Ints:
         """The segments that events of these times belong to."""
@@ -212,9 +216,7 @@ class Tail:
         which = order[is_new] - len(some)
         placed = PlacedEvents.of(events.take(which), places, slot[which])
         both = PlacedEvents.joined([old, placed])
-        new = len(old) + np.arange(len(placed))
-        where = np.insert(np.arange(len(old)), first + np.searchsorted(some.place, places), new)
-        segment.parts = [both.take(where)]
+        segment.parts = [both.take(np.argsort(both.place, kind="stable"))]
         self.last_place = max(self.last_place, int(places[-1]))
         return placed
 

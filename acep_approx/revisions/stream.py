@@ -25,7 +25,7 @@ from acep_approx.events.columns import missing_column
 from acep_approx.events.reading.memory import DICTS_PER_CHUNK
 from acep_approx.events.reading.widening import one_table, stacked
 from acep_approx.events.roles import Roles
-from acep_approx.events.source import Source
+from acep_approx.events.source import BATCH_ROWS, Source
 from acep_approx.events.time import ticks
 from acep_approx.matching.execution import Execution
 from acep_approx.planning.planner import Plan
@@ -41,7 +41,7 @@ from acep_approx.revisions.replay import Replay
 from acep_approx.revisions.request import Revisions
 from acep_approx.revisions.segments import PlacedEvents
 from acep_approx.revisions.within_budget import ReplayWithinBudget
-from acep_approx.run.events import Events
+from acep_approx.run.events import Events, with_all
 from acep_approx.run.left_out import BACKWARDS, LATE
 from acep_approx.run.order import numbers_of
 from acep_approx.run.waiting import Waiting
@@ -259,6 +259,8 @@ class RevisedStream:
         data = pa.RecordBatch.from_arrays([pa.nulls(0)] * len(self.columns), list(self.columns))
         self.none = Events(nothing, nothing, nothing, data)
         self._fitting: pa.Schema | None = None  # columns that need no conversion
+        self._must = {*self.needed, *(name for name in (op, asked.source, asked.sequence) if name is not None)}
+        self._read: tuple[pa.Schema | None, list[str]] = None, []  # columns of the last push, and those that were read
 
     @property
     def final(self) -> int:
@@ -291,10 +293,21 @@ class RevisedStream:
             A column is missing, or its values cannot be read; ``ACEP-D075``: the column that says what rows do comes
             late; ``ACEP-D151``: ids that are no single values.
         """
-        asked = self.asked
-        must = {*self.needed, *(name for name in (self.op, asked.source, asked.sequence) if name is not None)}
-        source.expect(must)
-        names = source.schema.names
+        source.expect(self._must)
+        read = self._read_of(source)
+        batches = [batch for batch in source.batches(read, max(BATCH_ROWS, source.rows or 0)) if batch.num_rows]
+        if not batches:
+            return pa.RecordBatch.from_pylist([], schema=source.schema)
+        if len(batches) == 1:
+            return batches[0]
+        return one_table(batches).combine_chunks().to_batches()[0]
+
+    def _read_of(self, source: Source) -> list[str]:
+        """The columns that are read, of a push whose columns are right: looked at where they are not those before."""
+        schema, asked, must = source.schema, self.asked, self._must
+        if self._read[0] is not None and schema.equals(self._read[0]):
+            return self._read[1]
+        names = schema.names
         for name in sorted(must - set(names)):
             raise missing_column(name, names)
         op = find_op(names, None, must) if self.op is None and asked.op is None else None
@@ -305,14 +318,10 @@ class RevisedStream:
                 hint=f"give {op!r} from the first push on, or say that no column says what rows do: --op none "
                 "(op=False)",
             )
-        check_ids(asked.id, source.schema)
-        read = [name for name in names if name in must or name in source.readable.names]
-        batches = [batch for batch in source.batches(read) if batch.num_rows]
-        if not batches:
-            return pa.RecordBatch.from_pylist([], schema=source.schema)
-        if len(batches) == 1:
-            return batches[0]
-        return one_table(batches).combine_chunks().to_batches()[0]
+        check_ids(asked.id, schema)
+        readable = set(source.readable.names)
+        self._read = schema, [name for name in names if name in must or name in readable]
+        return self._read[1]
 
     def rows(self, data: pa.RecordBatch, first_row: int) -> Rows:
         """Rows as they are taken in, numbered from ``first_row`` on; what cannot be is refused before anything changes.
@@ -327,9 +336,8 @@ class RevisedStream:
         ops, asked, roles = self._ops(data, first_row), self.asked, self.pipeline.roles
         tick = ticks(data.column(roles.time), roles.unit, first_row=first_row, format=roles.time_format)
         arrival = np.arange(first_row, first_row + len(tick))
-        there = set(data.schema.names)  # of columns that only content is made of some may be missing
-        kept = [data.column(name) if name in there else pa.nulls(data.num_rows) for name in self.columns]
-        events = Events(tick, arrival, arrival, pa.RecordBatch.from_arrays(kept, names=list(self.columns)))
+        kept = with_all(data, [*self.columns])  # of columns that only content is made of some may be missing
+        events = Events(tick, arrival, arrival, kept)
         if self._fitting is None or not self._fitting.equals(events.data.schema):
             batch = events.batch(self.pipeline.columns, first_row)
             self._fitting = events.data.schema if self.pipeline.stream.fit(batch) is batch else None
@@ -353,6 +361,10 @@ class RevisedStream:
         return ops
 
     # --- order ----------------------------------------------------------------------------------------------
+
+    def follows(self, rows: Rows) -> bool:
+        """Whether rows, which are taken in then, are events in order that all insert, and none of them is late."""
+        return rows.ops is None and not self.closed.has_parts and self.watermarks.follow(rows.events.tick)
 
     def late(self, rows: Rows, before: Ints) -> dict[int, str]:
         """The rows whose time the watermark ``before`` them has passed, and why they are left out."""

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, fields
-from typing import Self
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Self
 
 import numpy as np
 import pyarrow as pa
@@ -30,14 +30,15 @@ class Events:
     arrival: Ints
     tie: Ints
     data: pa.RecordBatch
+    arrays: ClassVar[tuple[str, ...]] = ("tick", "arrival")
+    """The columns of numbers beside ``tie``, which often is ``arrival``."""
 
     def __len__(self) -> int:
         return len(self.tick)
 
     def take(self, which: Ints) -> Self:
         """Some of the events, in the order given."""
-        columns = {f.name: getattr(self, f.name)[which] for f in fields(self) if f.name != "data"}
-        return type(self)(**columns, data=self.data.take(to_arrow(which)))
+        return self._with(lambda column: column[which], self.data.take(to_arrow(which)))
 
     def where(self, which: Bools) -> Self:
         """The events for which it is true, in their order."""
@@ -46,8 +47,13 @@ class Events:
     def slice(self, first: int, events: int) -> Self:
         """At most so many events from place ``first`` on; nothing is copied."""
         part = slice(first, first + events)
-        columns = {f.name: getattr(self, f.name)[part] for f in fields(self) if f.name != "data"}
-        return type(self)(**columns, data=self.data.slice(first, events))
+        return self._with(lambda column: column[part], self.data.slice(first, events))
+
+    def _with(self, some: Callable[[Ints], Ints], data: pa.RecordBatch) -> Self:
+        """Some of the events; ``tie`` stays the same array as ``arrival`` where it is."""
+        columns = {name: some(getattr(self, name)) for name in self.arrays}
+        tie = columns["arrival"] if self.tie is self.arrival else some(self.tie)
+        return type(self)(**columns, tie=tie, data=data)
 
     def batch(self, columns: Sequence[str], first_row: int, rows: Ints | None = None) -> EventBatch:
         """The events as a query takes them, with some columns; ``rows``: their numbers, where these leave gaps."""
@@ -62,15 +68,17 @@ class Events:
         """
         if len(parts) == 1:
             return parts[0]
-        columns = {f.name: np.concatenate([getattr(p, f.name) for p in parts]) for f in fields(cls) if f.name != "data"}
+        columns = {name: np.concatenate([getattr(part, name) for part in parts]) for name in cls.arrays}
+        is_same = all(part.tie is part.arrival for part in parts)
+        tie = columns["arrival"] if is_same else np.concatenate([part.tie for part in parts])
         batches = [part.data for part in parts]
         if all(batch.schema.equals(batches[0].schema) for batch in batches[1:]):
             table = pa.Table.from_batches(batches)
         else:
-            names = dict.fromkeys(name for batch in batches for name in batch.schema.names)
-            table = one_table([with_all(batch, [*names]) for batch in batches])
+            there = dict.fromkeys(name for batch in batches for name in batch.schema.names)
+            table = one_table([with_all(batch, [*there]) for batch in batches])
         (data,) = table.combine_chunks().to_batches() or batches[:1]
-        return cls(**columns, data=data)
+        return cls(**columns, tie=tie, data=data)
 
 
 def with_all(data: pa.RecordBatch, names: list[str]) -> pa.RecordBatch:
@@ -78,8 +86,22 @@ def with_all(data: pa.RecordBatch, names: list[str]) -> pa.RecordBatch:
     if data.schema.names == names:
         return data
     have = set(data.schema.names)
+    if have.issuperset(names):
+        return data.select(names)
     arrays = [data.column(name) if name in have else pa.nulls(data.num_rows) for name in names]
     return pa.RecordBatch.from_arrays(arrays, names=names)
+
+
+def are_in_order(events: Events, ties: Sequence[str]) -> bool:
+    """Whether events are surely in order, as ``order_of`` puts them."""
+    return _rise(events.tick, events.tie, has_columns=bool(ties))
+
+
+def _rise(tick: Ints, tie: Ints, *, has_columns: bool) -> bool:
+    rises = tick[1:] > tick[:-1]
+    if rises.all() or has_columns:
+        return bool(rises.all())
+    return bool((rises | ((tick[1:] == tick[:-1]) & (tie[1:] > tie[:-1]))).all())
 
 
 def order_of(events: Events, ties: Sequence[str]) -> Ints:
@@ -109,14 +131,17 @@ def in_order(tick: Ints, tie: Ints, columns: Sequence[pa.Array] = ()) -> Ints:
     >>> in_order(np.array([2, 1, 1]), np.arange(3), [pa.array(["a", "c", "b"])]).tolist()
     [2, 1, 0]
     """
-    rises = tick[1:] > tick[:-1]
-    if rises.all() or (not columns and (rises | ((tick[1:] == tick[:-1]) & (tie[1:] > tie[:-1]))).all()):
+    if _rise(tick, tie, has_columns=bool(columns)):
         return np.arange(len(tick))
     order = np.argsort(tick, kind="stable")
-    same = tick[order[1:]] == tick[order[:-1]]
-    tied = np.flatnonzero(np.append(same, False) | np.insert(same, 0, False))
-    if not len(tied):
+    ordered = tick[order]
+    same = ordered[1:] == ordered[:-1]
+    if not same.any():
         return order
+    is_tied = np.zeros(len(tick), np.bool_)
+    is_tied[1:] |= same
+    is_tied[:-1] |= same
+    tied = np.flatnonzero(is_tied)
     some = order[tied]
     if not columns:
         order[tied] = some[np.lexsort((tie[some], tick[some]))]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from operator import is_
 
 import numpy as np
 import pyarrow as pa
@@ -11,7 +12,7 @@ import pyarrow as pa
 from acep_approx.arrays import Ints
 from acep_approx.events.columns import encode_text
 from acep_approx.events.reading.widening import with_marks
-from acep_approx.run.events import Events, order_of
+from acep_approx.run.events import Events, are_in_order, order_of
 
 APART = 1 << 14
 """Events from which on it is cheaper to run them by themselves than to copy them behind those that waited."""
@@ -63,30 +64,35 @@ class Waiting:
         due, left = [], []
         for part in self._ordered():
             number = len(part) if horizon is None else int(np.searchsorted(part.tick, horizon))
-            due.append(part.slice(0, number))
-            left.append(part.slice(number, len(part) - number))
-        self.parts = [_alone(part) for part in left if len(part)]
-        return [part for part in due if len(part)]
+            if number:
+                due.append(part if number == len(part) else part.slice(0, number))
+            if number < len(part):
+                left.append(_alone(part.slice(number, len(part) - number)))
+        self.parts = left
+        return due
 
     def _ordered(self) -> list[Events]:
         if len(self.parts) < 2:
             return [self._sorted(part) for part in self.parts]
         *before, new = self.parts
         old, new = self._sorted(Events.joined(before)), self._sorted(new)
-        if len(new) >= APART and old.tick[-1] < new.tick[0]:
-            return [old, new]
-        return [self._sorted(Events.joined([old, new]))]
+        both = [old, new]
+        if old.tick[-1] < new.tick[0]:
+            return both if len(new) >= APART else [Events.joined(both)]
+        return [self._sorted(Events.joined(both))]
 
     def _sorted(self, events: Events) -> Events:
+        if are_in_order(events, self._ties):
+            return events
         order = order_of(events, self._ties)
         return events if (order[1:] > order[:-1]).all() else events.take(order)
 
 
 def _alone(events: Events) -> Events:
     """The same events without the texts of those that have gone on, which dictionaries would keep for ever."""
-    are_coded = [pa.types.is_dictionary(type_) for type_ in events.data.schema.types]
-    if not any(are_coded):
+    columns = events.data.columns
+    arrays = [encode_text(one) if pa.types.is_dictionary(one.type) else one for one in columns]
+    if all(map(is_, arrays, columns)):  # the dictionaries are short
         return events
-    arrays = [encode_text(one) if coded else one for one, coded in zip(events.data.columns, are_coded, strict=True)]
     data = pa.RecordBatch.from_arrays(arrays, names=events.data.schema.names)
     return replace(events, data=with_marks(data, events.data.schema))

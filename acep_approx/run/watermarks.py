@@ -191,6 +191,30 @@ class Watermarks:
         )
         return self._by_row(rows)
 
+    def follow(self, ticks: Ints) -> bool:
+        """Take in events as ``advance`` does, if they ascend, none is late, and neither sources nor numbers count.
+
+        Parameters
+        ----------
+        ticks : numpy.ndarray of int64, shape (n,)
+
+        Returns
+        -------
+        bool
+            False if that is not so, or there are none; then nothing changes.
+
+        Examples
+        --------
+        >>> marks = Watermarks(2)
+        >>> marks.follow(np.array([5, 9])), marks.current, marks.follow(np.array([6, 12])), marks.current
+        (True, 7, False, 7)
+        """
+        if not self._is_plain or not len(ticks) or ticks[0] < self.current or (ticks[1:] < ticks[:-1]).any():
+            return False
+        if self._state[DELAY] >= 0:
+            self.current = max(self.current, int(ticks[-1] - self._state[DELAY]))
+        return True
+
     def punctuate(self, tick: int, source: object = None) -> bool:
         """Take in a punctuation: no event below this tick comes any more, from this source or from any.
 
