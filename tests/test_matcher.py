@@ -446,14 +446,34 @@ def test_dicts_that_are_pushed_one_by_one_and_those_that_are_read() -> None:
         assert told[0] == told[1]
 
 
-@pytest.mark.parametrize("text", ["ab+c WITHIN 6 ERRORS 1", "PATTERN SEQ(A a, ~(X x), B+ b[], C c) WITHIN 9"])
-def test_tables_that_were_made_before_are_those_that_would_be_made(text: str) -> None:
+USED = (
+    "ab+c WITHIN 6 ERRORS 1",
+    "PATTERN SEQ(A a, ~(X x), B+ b[], C c) WITHIN 9",
+    "PATTERN SEQ(A a, ~(X x), B+ b[], C c) WHERE b[i].n > a.n AND c.n >= b.n + 1 WITHIN 9",
+    "PATTERN SEQ(A a, B b, C c) WHERE a.n < b.n AND c.key != a.key AND c.n > 2 WITHIN 12",
+    "PATTERN SEQ(A a, B b) WHERE skip_till_next_match { a.name < b.name AND b.name != 'k3' } WITHIN 12",
+)
+
+
+@pytest.mark.parametrize("output", ["matches", "points"])
+@pytest.mark.parametrize("text", USED)
+def test_tables_that_were_made_before_are_those_that_would_be_made(text: str, output: str) -> None:
     """A query that has run on other streams leaves the state that a new one leaves, whatever it met before."""
     used, letters = compile_query(text), "ABCX" if "PATTERN" in text else "abcx"
     for seed in range(12):
-        events = stream(60, letters[seed % 3 :] + letters[: seed % 4], seed=seed)
-        matchers = used.matcher(), compile_query(text).matcher()
+        events = stream(60, letters[seed % 3 :] + letters[: seed % 4], seed=seed, keys=3)
+        numbers = np.random.default_rng(seed).integers(0, 9, 60)
+        events = events.append_column("n", pa.array(numbers * (1 if seed % 2 else 0.5)))
+        events = events.append_column("name", pa.array([f"k{number}" for number in numbers % 5]))
+        matchers = [query.matcher(output=output) for query in (used, compile_query(text))]
         for first in range(0, 60, 7 + seed):
             found = [matcher.push(events.slice(first, 7 + seed)) for matcher in matchers]
             assert found[0].equals(found[1])
         assert matchers[0].state_bytes() == matchers[1].state_bytes()
+
+
+def test_tables_are_not_those_of_names_that_mean_other_columns() -> None:
+    """The same query over the same columns, of which another one is the key."""
+    query = compile_query("PATTERN SEQ(A a, B b) WHERE a.key < b.key WITHIN 9")
+    events = pa.table({"ts": [1, 2, 3], "type": list("AAB"), "x": [1, 2, 3], "y": [3, 2, 2]})
+    assert [query.match(events, key=key).to_arrow().num_rows for key in ("x", "y", "x")] == [2, 0, 2]

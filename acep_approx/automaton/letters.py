@@ -53,6 +53,10 @@ def untrue(conditions: Sequence[Any]) -> Any:
     return Binary("OR", Unary("NOT", both), IsNull(both, negated=False))
 
 
+MOST_TABLES = 64
+"""Tables of masks that are kept: most batches have the types of another one before."""
+
+
 class Truths:
     """What letters ask of the events of a batch: each thing is found once.
 
@@ -148,7 +152,7 @@ class LetterReader:
         self.types = frozenset(letter.type for letter in letters if letter.type is not None)
         self._mask_of = {name: self._mask(name) for name in self.types}
         self._mask_of_others = self._mask(None)
-        self._looked_up: tuple[list[str | None], Masks] = [], np.array([self._mask_of_others])
+        self._tables: dict[tuple[str | None, ...], Masks] = {}  # masks by the types that a batch may have
         self.seen: set[str] = set()
         self.needs_type = bool(self.types)
 
@@ -195,11 +199,14 @@ class LetterReader:
         return np.uint64(sum(1 << j for j, letter in enumerate(self.letters) if letter.type in (None, type_)))
 
     def _by_type(self, names: list[str | None], codes: Ints) -> Masks:
-        if names != self._looked_up[0]:
+        key = tuple(names)
+        if (table := self._tables.get(key)) is None:
             others = self._mask_of_others
             per_name = [others if name is None else self._mask_of.get(name, others) for name in names]
-            self._looked_up = names, np.array([*per_name, others], dtype=np.uint64)
-        table = self._looked_up[1]
+            table = np.array([*per_name, others], dtype=np.uint64)
+            if len(self._tables) == MOST_TABLES:
+                self._tables.clear()
+            self._tables[key] = table
         if not self.types <= self.seen:
             self._notice(names, codes)
         return table[codes]

@@ -178,7 +178,8 @@ class KeyCodes:
 
     def _typed(self, columns: Iterable[Sequence[Any]]) -> list[pa.Array]:
         pairs = zip(columns, self._types or (), strict=True)
-        return [pa.array(column, _storage(type_)).cast(type_) for column, type_ in pairs]
+        held = [(pa.array(column, _storage(type_)), type_) for column, type_ in pairs]
+        return [column if column.type.equals(type_) else column.cast(type_) for column, type_ in held]
 
     def texts(self) -> list[str]:
         """Per slot its key as text, the values of several columns joined by " | "; "" where the slot is free."""

@@ -41,12 +41,15 @@ class MaskNumbers:
 
     def __init__(self) -> None:
         self.masks: list[int] = [0]
+        self._numbers: dict[int, int] = {}
         self._known_mask = np.zeros(1024, np.uint64)
         self._known_number: Ints = np.full(1024, -1, np.int64)
         self._remember(0, 0)
 
     def of(self, masks: Masks) -> Ints:
         """The number of each mask; new ones get the next numbers."""
+        if len(masks) == 1 and (known := self._numbers.get(int(masks[0]))) is not None:
+            return np.array([known])
         numbers = np.empty(len(masks), np.int64)
         at = 0
         while (at := classify(masks, at, self._known_mask, self._known_number, numbers)) < len(masks):
@@ -73,6 +76,7 @@ class MaskNumbers:
             place = (place + 1) & (size - 1)
         self._known_mask[place] = mask
         self._known_number[place] = number
+        self._numbers[mask] = number
 
 
 FEW = 64

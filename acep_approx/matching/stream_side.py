@@ -84,7 +84,8 @@ class KeySlots:
                 self._none = np.zeros(len(events), np.int64)
             return self._none[: len(events)]
         slot = self.keys.encode([events.data.column(name) for name in self.columns])
-        self.without_key += int((slot < 0).sum())
+        if slot.min() < 0:
+            self.without_key += int((slot < 0).sum())
         if self.idle is not None:
             slot = self.idle.divided(self.keys, slot, events.ticks)
         self.slots = max(self.slots, int(slot.max()) + 1)

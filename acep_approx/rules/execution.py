@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from typing import NoReturn
 
 import numpy as np
 import pyarrow as pa
@@ -313,12 +313,14 @@ class RuleExecution:
         """Run a batch, or a part of one."""
         moment = Moment(batch, self.counters.events, len(self.program.rules), int(batch.ticks[-1]))
         found = Found()
-        with self._all_or_nothing():
+        try:
             for stage in bound.stages:
                 stage.run(batch, moment, found)
             if self.on_reads is not None:
                 self._tell_reads(bound, batch, self.on_reads)
             outcome = self._outcome(found, moment.last_tick)
+        except (FailedActionError, DataError) as error:
+            self._give_up(error)
         if self.spending is not None:
             self.spending.take_log(bound.pipelines)
         self.counters.events += len(batch)
@@ -367,10 +369,12 @@ class RuleExecution:
         found = Found()
         for side in self.bound.sides if self.bound is not None else ():
             side.ends = self.ends
-        with self._all_or_nothing():
+        try:
             for stage in self.bound.stages if self.bound is not None else ():
                 stage.close(before, moment, found)
             return self._outcome(found, moment.last_tick)
+        except (FailedActionError, DataError) as error:
+            self._give_up(error)
 
     ends = True
     """Whether no event can come behind the last one, once what waits is closed."""
@@ -384,18 +388,14 @@ class RuleExecution:
         """What comes of no events."""
         return self._outcome(Found())
 
-    @contextmanager
-    def _all_or_nothing(self) -> Iterator[None]:
+    def _give_up(self, error: FailedActionError | DataError) -> NoReturn:
         """Where an action cannot be done none is, and the first one is told: also of an error that may come of it."""
-        try:
-            yield
-        except (FailedActionError, DataError) as error:
-            failed = [one for log in self.bound.logs.values() if (one := log.given_up())] if self.bound else []
-            failed += [error] if isinstance(error, FailedActionError) else []
-            if not failed:
-                raise
-            first = _first(failed)
-            raise first from None if first is error else error
+        failed = [one for log in self.bound.logs.values() if (one := log.given_up())] if self.bound else []
+        failed += [error] if isinstance(error, FailedActionError) else []
+        if not failed:
+            raise error
+        first = _first(failed)
+        raise first from None if first is error else error
 
     def _outcome(self, found: Found, last_tick: int = 0) -> Outcome:
         if self.bound is None:

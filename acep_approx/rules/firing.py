@@ -426,8 +426,8 @@ class Firing:
 
     def _filled(self, slot: Slot, values: Values, log: TableLog) -> tuple[Ints, Ints]:
         """The words of a slot, and their states; constants are made once."""
-        if slot in self._constants:
-            return self._constants[slot]
+        if (known := self._constants.get(slot)) is not None:
+            return known
         is_constant = isinstance(slot.value, Constant)
         given, wrong = (values.first() if is_constant else values).tried(slot.value)
         words, ok, how = to_words(given, slot.holds, log.rows.texts)

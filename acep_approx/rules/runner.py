@@ -217,8 +217,9 @@ class Runner:
     def columns(self) -> tuple[str, ...]:
         """The columns that must be read."""
         columns = () if self.execution.bound is None else self.execution.bound.columns
-        order = () if self.order.wait is None else self.order.wait.reads
-        return tuple(dict.fromkeys([*columns, *order]))
+        if self.order.wait is None:
+            return columns
+        return tuple(dict.fromkeys([*columns, *self.order.wait.reads]))
 
     @property
     def arrived(self) -> int:

@@ -89,20 +89,23 @@ class Detector:
         self.pipelines = pipelines
         self._logs = logs
         self.reads = reads
+        of_key = {(read.table, read.keys): read for read in reads}
+        self._named = [*of_key.values()]  # one read of each key of a table
+        numbers = {key: number for number, key in enumerate(of_key)}
+        self._key_of = [numbers[read.table, read.keys] for read in reads]
 
     def rows(self, batch: EventBatch) -> list[Ints]:
         """For each column that is read the rows of the table that the events name."""
-        of, made = ColumnOf(batch.data, self.stream.roles), dict[tuple[str, object], Ints]()
+        of, made = ColumnOf(batch.data, self.stream.roles), list[Ints]()
 
         def column(leaf: Attribute) -> pa.Array:
             return of(leaf.name)
 
-        for read in self.reads:
-            if (read.table, read.keys) not in made:
-                asked = partial(self._reads, read, batch)
-                keys = [as_key(key, column, len(batch), asked) for key in read.keys]
-                made[read.table, read.keys] = self._logs[read.table].rows.row_of(keys)
-        return [made[read.table, read.keys] for read in self.reads]
+        for read in self._named:
+            asked = partial(self._reads, read, batch)
+            keys = [as_key(key, column, len(batch), asked) for key in read.keys]
+            made.append(self._logs[read.table].rows.row_of(keys))
+        return [made[number] for number in self._key_of]
 
     def _reads(self, read: ReadColumn, batch: EventBatch) -> Bools:
         """Of which events of a batch a column that is read may play a role: their types say so."""

@@ -50,6 +50,7 @@ class TableRows:
         self.texts = texts
         self.keys = KeyCodes()
         self.columns = table.values
+        self._held = [column.holds for column in table.keys]
         self._numbers = {column.name: number for number, column in enumerate(self.columns)}
         defaults = [default_of(column, texts) for column in self.columns]
         self._default_words = np.array([word for word, _ in defaults], np.int64)
@@ -91,7 +92,7 @@ class TableRows:
         keys : sequence of pyarrow.Array
             The columns of the key in its order, of types that can be compared with them.
         """
-        held = [as_held(values, column.holds) for values, column in zip(keys, self.table.keys, strict=True)]
+        held = [as_held(values, holds) for values, holds in zip(keys, self._held, strict=True)]
         found = self.keys.encode(held)
         if self.keys.capacity > self.room:
             self._grow(self.keys.capacity)

@@ -20,6 +20,7 @@ from acep_approx.events.carried import from_texts, to_texts
 from acep_approx.events.columns import plain_type, to_numpy
 from acep_approx.kernels.runs.vm import NULL
 from acep_approx.query.evaluate import evaluate
+from acep_approx.query.shape import walk
 from acep_approx.query.syntax import Attribute, Constant, Expression, Lasting
 
 MANY_TEXTS = 1 << 16
@@ -161,8 +162,31 @@ class EventColumns:
         self._column_of = column_of
         self._places: dict[Expression, int] = {}
         self._kinds: dict[Expression, Kind] = {}
+        self._named: dict[str, str] = {}  # by the names that are asked for their columns; see ``apart``
         units = [field.type.unit for field in schema if pa.types.is_timestamp(field.type)]
         self.unit = "ns" if "ns" in units else "us"
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Of the events."""
+        return self._schema
+
+    def like(self, other: EventColumns) -> bool:
+        """Have the columns of another one of this schema, if names mean the same; nothing was asked for before."""
+        if any(self._column_of(name) != column for name, column in other._named.items()):
+            return False
+        self._places, self._kinds = other._places.copy(), other._kinds.copy()
+        if other.texts.is_ordered:
+            self.texts.is_ordered = True
+        return True
+
+    def apart(self) -> EventColumns:
+        """The same columns with texts of their own, of which none is there, for ``like``."""
+        other = EventColumns(self._schema, self._column_of)
+        other.like(self)
+        nodes = (node for one in (*self._places, *self._kinds) for node in walk(one))
+        other._named = {node.name: self._column_of(node.name) for node in nodes if isinstance(node, Attribute)}
+        return other
 
     @property
     def expressions(self) -> tuple[Expression, ...]:

@@ -6,8 +6,9 @@ Source: Agrawal et al., SIGMOD 2008, section 5. See ``docs/how-it-works/runs.md`
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
 from typing import Any
 from weakref import WeakSet
 
@@ -47,6 +48,7 @@ from acep_approx.kernels.runs import pools as kp
 from acep_approx.kernels.runs.lineage import best_hits
 from acep_approx.kernels.runs.vm import BLOCK, NULL
 from acep_approx.query.syntax import Expression
+from acep_approx.remembered import Remembered
 
 WORK = (layout.DONE_STEPS, layout.MADE, layout.MERGED, layout.PEAK, layout.LIVE, layout.SHED)
 OF_BATCH = (
@@ -56,6 +58,17 @@ OF_BATCH = (
 """Words of the header that count into arrays of the current batch: no part of a state, which has not these arrays."""
 SLICE = 1 << 14
 """Run-steps between two looks at the clock: about 50 us."""
+
+
+@dataclass(frozen=True)
+class Made:
+    """The tables of an automaton for columns of events, to be used again; nothing of them changes."""
+
+    tables: RunTables
+    columns: EventColumns
+
+
+_MADE: Remembered[Made] = Remembered()
 
 
 class Runs(Engine):
@@ -113,7 +126,7 @@ class Runs(Engine):
         self.sheds = shedding is not None
         self.load_shedder = shedding
         self.shedding = shedding.arena if shedding is not None else None
-        self.tables = self._tables_for(columns)
+        self.tables = self._tables_known(columns)
         if shedding is not None:
             shedding.bind(self.tables)
         self.limit = -1
@@ -131,6 +144,32 @@ class Runs(Engine):
         self._copies: WeakSet[RunsOfKey] = WeakSet()
         self._kept: WeakSet[KeptRuns] = WeakSet()
         self._lanes = records.Lanes(*(np.zeros(BLOCK + 1, np.int64) for _ in range(3)))
+
+    def _tables_known(self, columns: EventColumns) -> RunTables:
+        """The tables: those of another stream of such events, where no text and nothing of a load budget is in them."""
+        if self.sheds or self.options != NO_OPTIONS or columns.expressions:
+            return self._tables_for(columns)
+        key = (*self._asked(), columns.schema)
+        made = _MADE.get(self.automaton, key)
+        if made is not None and self._take(made, columns):
+            return made.tables.for_stream(columns)
+        tables = self._tables_for(columns)
+        if not len(columns.texts):
+            apart = columns.apart()
+            _MADE.put(self.automaton, key, self._made(tables.for_stream(apart), apart))
+        return tables
+
+    def _asked(self) -> tuple[Hashable, ...]:
+        """What the tables depend on beside automaton and columns."""
+        return type(self), self.window, self.merging, self.keeps_lineage, self.is_count, self.finds_best
+
+    def _made(self, tables: RunTables, columns: EventColumns) -> Made:
+        """What another stream can use of this one."""
+        return Made(tables, columns)
+
+    def _take(self, made: Made, columns: EventColumns) -> bool:
+        """Begin with what was made for another stream, if it serves."""
+        return columns.like(made.columns)
 
     def _tables_for(self, columns: EventColumns) -> RunTables:
         keeps = layout.WITH_OWNER if self.is_count else layout.WITHOUT_OWNER

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -32,6 +33,10 @@ from acep_approx.query.syntax import NON_OVERLAP, Expression
 
 TESTS_NONE, BEGINS_NONE = 1 << 64, 1 << 65
 """Beside the letters of a class of events, all of which are below: with such an event no runs are tested, or begun."""
+
+
+MOST_KNOWN = 16
+"""Lists of classes whose tables are kept, for the next streams."""
 
 
 @dataclass
@@ -123,6 +128,15 @@ class RunTables:
         self.calls_of_sources: list[frozenset[int]] = []
         self.tables = np.zeros(0, np.int64)
         self.shape = np.zeros(layout.SHAPE, np.int64)
+        self._of_classes: dict[tuple[int, ...], tuple[Ints, Ints, list[frozenset[int]]]] = {}
+
+    def for_stream(self, columns: EventColumns) -> RunTables:
+        """The same for the columns of another stream, which are like those of this one; no text is in them."""
+        other, programs = copy(self), copy(self.programs)
+        scalars = replace(self.scalars, columns=columns, readers=self.scalars.readers.copy())
+        programs.scalars = other.scalars = scalars
+        other.programs, other.shape = programs, self.shape.copy()
+        return other
 
     def _carried_to(self) -> set[int | None]:
         """States that registers are carried to, so that runs which reach them with one event may differ."""
@@ -252,6 +266,11 @@ class RunTables:
     def set_classes(self, classes: list[int]) -> None:
         """Make the table for event classes (letter masks)."""
         self.classes = tuple(classes)
+        known = self._of_classes.get(self.classes)
+        if known is not None:
+            self.tables, self.calls_of_sources = known[0], known[2]
+            self.shape[:] = known[1]
+            return
         self.calls_of_sources = []
         words = _ClassWords()
         for mask in classes:
@@ -271,6 +290,8 @@ class RunTables:
         self._place_code(starts, len(words.steps) // layout.STEP, code_at)
         self.shape[: len(parts)] = starts
         self._write_shape()
+        if len(self._of_classes) < MOST_KNOWN:
+            self._of_classes[self.classes] = self.tables, self.shape.copy(), self.calls_of_sources
 
     def _put_sources(self, words: _ClassWords, mask: int) -> dict[int, None]:
         """Write down what runs may do on an event of ``mask``; gives the pools that it concerns, in order."""

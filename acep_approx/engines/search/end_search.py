@@ -6,6 +6,8 @@ It finds match points, with one match for each, or all matches. See ``kernels.se
 
 from __future__ import annotations
 
+from collections.abc import Hashable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,7 +19,7 @@ from acep_approx.engines.engine import NO_WORDS
 from acep_approx.engines.progress import RunProgress
 from acep_approx.engines.runs.event_columns import CODED, EventColumns
 from acep_approx.engines.runs.programs import Rewording
-from acep_approx.engines.runs.runs import Runs
+from acep_approx.engines.runs.runs import Made, Runs
 from acep_approx.engines.runs.shedding import OpenEnds, Shedding
 from acep_approx.engines.runs.tables import RunTables
 from acep_approx.engines.runs.worth import WITHOUT_END
@@ -46,6 +48,14 @@ LOOKED_THROUGH = 16
 """Kept events that may be gone through, for each event that came, to count those in the window."""
 PLAIN = ("tick", "place", "slot", "cls", "id")
 """What is kept of each event, beside its values: its columns in ``Kept``."""
+
+
+@dataclass(frozen=True)
+class SearchMade(Made):
+    """The same with the tables of a search, and what is searched."""
+
+    search_tables: SearchTables
+    searches: Searches
 
 
 class EndSearch(Runs):
@@ -96,9 +106,26 @@ class EndSearch(Runs):
             readers[value] = readers.get(value, 0) | letters
         return tables
 
+    def _asked(self) -> tuple[Hashable, ...]:
+        return (*super()._asked(), self.searches.orders, self.searches.wanted)
+
+    def _made(self, tables: RunTables, columns: EventColumns) -> Made:
+        return SearchMade(tables, columns, self.search_tables.for_stream(columns), self.searches)
+
+    def _take(self, made: Made, columns: EventColumns) -> bool:
+        if not isinstance(made, SearchMade) or made.searches.paths is not self.searches.paths:
+            return False
+        if not super()._take(made, columns):
+            return False
+        self._use(made.search_tables.for_stream(columns))
+        return True
+
     def _make_search_tables(self, columns: EventColumns) -> None:
         """Make what the kernel reads, for the orders of ``searches``."""
-        self.search_tables = SearchTables(self.searches.paths, self.searches.orders, columns, self.searches.trees)
+        self._use(SearchTables(self.searches.paths, self.searches.orders, columns, self.searches.trees))
+
+    def _use(self, tables: SearchTables) -> None:
+        self.search_tables = tables
         self._frame, self._code = self.search_tables.frame(), self.search_tables.program()
         longest = max(len(path) for path in self.searches.paths)
         sizes = {"bound": longest, "best": longest, "at": longest, "blame": longest, "mask": 1}

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from copy import copy
 from dataclasses import dataclass, field
 from itertools import islice, permutations
 from operator import itemgetter
@@ -291,6 +292,13 @@ class SearchTables:
         self._parts = rows, arcs, depths
         self.searches: kept_events.Search
         self._made_for = -1  # how many columns there were when these were made
+
+    def for_stream(self, columns: EventColumns) -> SearchTables:
+        """The same for the columns of another stream, which are like those of this one; no text is in them."""
+        other, values = copy(self), copy(self._values)
+        values.columns = other.columns = columns
+        other._values = values
+        return other
 
     # --- conditions -----------------------------------------------------------------------------------------
 

@@ -131,6 +131,8 @@ def stacked(tables: Sequence[pa.Table]) -> pa.Table:
     >>> stacked([pa.table({"a": [1]}), pa.table({"a": [0.5], "b": ["x"]})]).to_pydict()
     {'a': [1.0, 0.5], 'b': [None, 'x']}
     """
+    if len(tables) == 2 and not tables[0].num_rows and tables[0].schema.equals(tables[1].schema):
+        return tables[1]
     try:
         return pa.concat_tables(tables, promote_options="permissive")
     except pa.ArrowTypeError:  # Arrow does not join times with a zone to times without one

@@ -197,7 +197,7 @@ class JointClasses:
         self._finishes: list[Bools] | None = None
         self._panel_of = [number for number, panel in enumerate(self.panels) for _ in panel.members]
         self._made = Entries(finishes=[[] for _ in members])
-        self._numbers: list[list[int]] = [[] for _ in self.panels]
+        self._numbers: list[Ints] = [np.zeros(0, np.int64) for _ in self.panels]
         self._preparers = [one.of.pipeline.preparer for one in members]
 
     @property
@@ -208,11 +208,12 @@ class JointClasses:
     def of(self, truths: Truths) -> list[Ints]:
         """The joint class of each event, by panel; new ones are made known to the rules."""
         found = []
-        for panel, numbers in zip(self.panels, self._numbers, strict=True):
+        for place, panel in enumerate(self.panels):
             own = panel.numbers.of(panel.masks(truths))
-            for mask in panel.numbers.masks[len(numbers) :]:
-                numbers.append(self._add(panel, mask))
-            found.append(np.array(numbers, np.int64)[own])
+            if new := panel.numbers.masks[len(self._numbers[place]) :]:
+                numbers = [self._add(panel, mask) for mask in new]
+                self._numbers[place] = np.concatenate((self._numbers[place], numbers))
+            found.append(self._numbers[place][own])
         return found
 
     def _add(self, panel: Panel, mask: int) -> int:

@@ -32,7 +32,7 @@ from acep_approx.kernels.rules.lockstep import (
 from acep_approx.matching.outputs.output import Points
 from acep_approx.matching.stream_batch import StreamBatch
 from acep_approx.rules.firing import Firing, Known, OfBatch
-from acep_approx.rules.lockstep.arenas import NONE, CellArena, TableArena
+from acep_approx.rules.lockstep.arenas import CellArena, TableArena
 from acep_approx.rules.lockstep.classes import JointClasses, Member
 from acep_approx.rules.lockstep.questions import Acts, Live, Operands, Prepared, Questions
 from acep_approx.rules.matched import Matched, Moment, matched
@@ -88,7 +88,7 @@ class Loop:
         self._tables = arena
         self._cells = CellArena()
         self._known_rules = 0, np.zeros(0, np.int64)
-        self._made: tuple[tuple[object, ...], Circle] | None = None
+        self._made: tuple[tuple[object, ...], tuple[Ints, ...]] | None = None
         self._questions = Questions(live, arena, arena.tables[0].texts)
         self._begin()
 
@@ -184,8 +184,8 @@ class Loop:
             if extra := [number for name in self._shown for number in self._questions.shown(name)]:
                 tests = np.concatenate((tests, np.array(extra, np.int64)))
             numbers = np.arange(len(self._shown)) + len(self._joint.tests)
-            self._made = parts, Circle(parts[3], NONE, *parts[2], tests, lists, numbers)
-        return self._made[1]._replace(statements=np.array(statements, np.int64))
+            self._made = parts, (*parts[2], tests, lists, numbers)
+        return Circle(parts[3], np.array(statements, np.int64), *self._made[1])
 
     def _rules(self) -> Ints:
         if self._known_rules[0] == self._cells.version:

@@ -32,7 +32,7 @@ from acep_approx.query.rules.syntax import Holds
 from acep_approx.query.shape import walk
 from acep_approx.query.syntax import Attribute, Expression
 from acep_approx.rules.compiled import ReadColumn
-from acep_approx.rules.firing import Firing, Known, OfBatch, OfEvents, Statement, Taken, nothing_taken
+from acep_approx.rules.firing import Firing, Known, OfBatch, OfEvents, Statement, Taken
 from acep_approx.rules.lockstep.arenas import NONE, TableArena, begins, joined_statements
 from acep_approx.rules.lockstep.conditions import Test
 from acep_approx.rules.log import TableLog, room_to_undo, scratch_for
@@ -225,6 +225,19 @@ class Prepared:
     at: list[Ints]
 
 
+def _together(parts: list[Ints]) -> Ints:
+    return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+
+def _wide(values: Ints, width: int) -> Ints:
+    """Values of so many slots in each row; those that are none are 0."""
+    if values.shape[1] == width:
+        return values
+    wide = np.zeros((len(values), width), np.int64)
+    wide[:, : values.shape[1]] = values
+    return wide
+
+
 class Acts:
     """The statements of a circle: those that its own reads depend on, which the kernel runs, and all others.
 
@@ -277,21 +290,20 @@ class Acts:
 
     def prepared(self, of: OfBatch, at: list[Ints]) -> Prepared:
         """What would be written for events of a batch, per rule."""
-        if not any(map(len, at)):
-            return Prepared(NO_WRITES, [0] * len(self._pairs), [nothing_taken(self._width)] * len(self._pairs), at)
         taken = [self._firings[rule].takes(one, OfEvents(of, at[rule])) for rule, one in self._pairs]
         sizes = [len(one.row) for one in taken]
         total, first = sum(sizes), begins(sizes)
-        row, statement = np.empty(total, np.int64), np.empty(total, np.int64)
-        slots, states = np.zeros((2, total, self._width), np.int64)
-        for one, begin, number in zip(taken, first, self._numbers, strict=True):
-            if not len(one.row):
-                continue
-            part = slice(begin, begin + len(one.row))
-            row[part], statement[part] = one.row, number
-            slots[part, : one.slots.shape[1]], states[part, : one.slots.shape[1]] = one.slots, one.slot_state
-        none = np.zeros(total, np.int64) if total else NONE
-        writes = Writes(none, none, none, row, statement, slots.reshape(-1), states.reshape(-1))
+        if not total:
+            return Prepared(NO_WRITES, first, taken, at)
+        none = np.zeros(total, np.int64)
+        parts = [(one, number) for one, number in zip(taken, self._numbers, strict=True) if len(one.row)]
+        row = _together([one.row for one, _ in parts])
+        statement = _together([np.full(len(one.row), number) for one, number in parts])
+        slots, states = (
+            _together([_wide(getattr(one, name), self._width).reshape(-1) for one, _ in parts])
+            for name in ("slots", "slot_state")
+        )
+        writes = Writes(none, none, none, row, statement, slots, states)
         return Prepared(writes, first, taken, at)
 
     def undo(self, writes: int) -> Undo:
