@@ -36,7 +36,7 @@ NOT_COMPARED = ("missing", "position")
 class Changed:
     """Raw results that are taken back, and those that come; rows that are in both have not changed.
 
-    ``new``: results that come and cannot have been there before.
+    ``new``: those of events that come behind all others, which are put out last.
     """
 
     gone: list[pa.Table] = field(default_factory=list)
@@ -87,6 +87,8 @@ class Changelog:
         raw = pipeline.nothing().column_names
         self._variables: Sequence[str] = shown if binds else ("row",)  # they hold places
         self._named = (*self._variables, *(name for name in ENDS if name in raw))
+        # results that differ may be shown alike where events change, or where not all that tells them apart is shown
+        self._may_look_alike = id is not None or self._is_algebra or bool(self._returns)
         self._of_best = tuple(name for name in raw if name.startswith(BOUND))  # what match points are read of, no more
         if binds and not (self._is_algebra or self._returns):
             self._events.check_apart(self._variables, pipeline.preparer.key_columns)
@@ -127,15 +129,14 @@ class Changelog:
     def table(self, changed: Changed, tail: Tail) -> pa.Table:
         """What changed: first what is taken back, then what came."""
         self._know()
-        gone, came, new = (sum(table.num_rows for table in some) for some in (changed.gone, changed.came, changed.new))
-        raw = arrays_of(self._joined([*changed.gone, *changed.came, *changed.new]))
+        came = [*changed.came, *changed.new]
+        gone, rows = (sum(table.num_rows for table in some) for some in (changed.gone, [*changed.gone, *came]))
+        raw = arrays_of(self._joined([*changed.gone, *came]))
         if gone:
-            old = {name: column.slice(0, gone + came) for name, column in raw.items()}
-            stays = not_shared(old, gone, gone + came)
-            which = to_arrow(np.flatnonzero(np.append(stays, np.ones(new, np.bool_))))
-            raw = {name: column.take(which) for name, column in raw.items()}
-            gone, came = int(stays[:gone].sum()), int(stays[gone:].sum())
-        return self._table(raw, gone, came + new, tail)
+            stays = not_shared(raw, gone, rows)
+            whole = pa.RecordBatch.from_arrays([*raw.values()], names=[*raw]).take(to_arrow(np.flatnonzero(stays)))
+            gone, rows, raw = int(stays[:gone].sum()), whole.num_rows, dict(zip(raw, whole.columns, strict=True))
+        return self._table(raw, gone, rows, tail)
 
     def _know(self) -> None:
         """Take over the types that the columns have got by now."""
@@ -150,8 +151,7 @@ class Changelog:
             return pa.concat_tables(whole)
         return whole[0] if whole else self._pipeline.nothing()
 
-    def _table(self, raw: Arrays, gone: int, came: int, tail: Tail) -> pa.Table:
-        rows = gone + came
+    def _table(self, raw: Arrays, gone: int, rows: int, tail: Tail) -> pa.Table:
         is_known = not self.needed and tail.in_order * tail.gap > tail.last_place  # no event is looked up
         places = self._places(raw, self.places) if not is_known else np.zeros(0, np.int64)
         lookup = Lookup(tail.parts() if len(places) else (), places, self._schema, tail)
@@ -164,10 +164,10 @@ class Changelog:
                 code="ACEP-D043",
                 hint="choose another name for the variable, the output or the key",
             )
-        ops = _texts(DELETE * gone + INSERT * came, len(INSERT))
+        ops = _texts(DELETE * gone + INSERT * (rows - gone), len(INSERT))
         words = self._words(raw, rows, lookup)
         table = pa.table({**columns, "op": ops, "match_id": _texts(_digits(*words), 32)})
-        return _without_pairs(table, words[0], gone)
+        return _without_pairs(table, words[0], gone) if self._may_look_alike else table
 
     def _places(self, raw: Arrays, names: Sequence[str]) -> Ints:
         return np.concatenate([np.zeros(0, np.int64), *(_values(raw[name]) for name in names)])
@@ -265,12 +265,10 @@ def _without_pairs(table: pa.Table, word: Words, gone: int) -> pa.Table:
 
     Complexity: O(rows); Python looks only at matches that go and come. Their ids begin with ``word``.
     """
-    if not 0 < gone < table.num_rows or set(word[:gone].tolist()).isdisjoint(word[gone:].tolist()):
+    both = np.intersect1d(word[:gone], word[gone:])
+    if not len(both):
         return table
-    ids = table.column("match_id")
-    both = pc.is_in(ids.slice(gone), value_set=ids.slice(0, gone))
-    came = gone + np.flatnonzero(to_numpy(both.combine_chunks()))
-    went = np.flatnonzero(to_numpy(pc.is_in(ids.slice(0, gone), value_set=ids.take(to_arrow(came))).combine_chunks()))
+    went, came = np.flatnonzero(np.isin(word[:gone], both)), gone + np.flatnonzero(np.isin(word[gone:], both))
     shown = table.drop_columns(["op"])
     waiting: dict[str, list[int]] = {}
     for place, row in zip(went.tolist(), shown.take(to_arrow(went)).to_pylist(), strict=True):

@@ -39,6 +39,10 @@ class PlacedEvents(Events):
         """Events that are in order, with their places and slots."""
         return cls(events.tick, events.arrival, events.tie, events.data, place, slot)
 
+    def plain(self) -> Events:
+        """The same without places and slots."""
+        return Events(self.tick, self.arrival, self.tie, self.data)
+
 
 def places_between(old: Ints, is_new: Bools, low: int, high: int) -> Ints | None:
     """Places for events that come in between others.
