@@ -26,6 +26,7 @@ from acep_approx.revisions.segments import Lookup, Tail
 
 INSERT, DELETE = "+I", "-D"
 NO_SEEDS = np.zeros(2, np.uint64)
+NO_PLACES = np.zeros(0, np.int64)
 ADDED = ("op", "match_id")
 """Columns of a changelog behind those of the results."""
 NOT_COMPARED = ("missing", "position")
@@ -129,9 +130,8 @@ class Changelog:
     def table(self, changed: Changed, tail: Tail) -> pa.Table:
         """What changed: first what is taken back, then what came."""
         self._know()
-        came = [*changed.came, *changed.new]
-        gone, rows = (sum(table.num_rows for table in some) for some in (changed.gone, [*changed.gone, *came]))
-        raw = arrays_of(self._joined([*changed.gone, *came]))
+        whole = self._joined([*changed.gone, *changed.came, *changed.new])
+        gone, rows, raw = sum(table.num_rows for table in changed.gone), whole.num_rows, arrays_of(whole)
         if gone:
             stays = not_shared(raw, gone, rows)
             whole = pa.RecordBatch.from_arrays([*raw.values()], names=[*raw]).take(to_arrow(np.flatnonzero(stays)))
@@ -147,13 +147,13 @@ class Changelog:
 
     def _joined(self, tables: Sequence[pa.Table]) -> pa.Table:
         whole = [table for table in tables if table.num_rows]
-        if len(whole) > 1:
-            return pa.concat_tables(whole)
-        return whole[0] if whole else self._pipeline.nothing()
+        if not whole:
+            return self._pipeline.nothing()
+        return pa.concat_tables(whole) if len(whole) > 1 else whole[0]
 
     def _table(self, raw: Arrays, gone: int, rows: int, tail: Tail) -> pa.Table:
         is_known = not self.needed and tail.in_order * tail.gap > tail.last_place  # no event is looked up
-        places = self._places(raw, self.places) if not is_known else np.zeros(0, np.int64)
+        places = NO_PLACES if is_known else self._places(raw, self.places)
         lookup = Lookup(tail.parts() if len(places) else (), places, self._schema, tail)
         columns = self._columns(raw, rows, lookup)
         if not self._is_changelog:
@@ -170,7 +170,7 @@ class Changelog:
         return _without_pairs(table, words[0], gone) if self._may_look_alike else table
 
     def _places(self, raw: Arrays, names: Sequence[str]) -> Ints:
-        return np.concatenate([np.zeros(0, np.int64), *(_values(raw[name]) for name in names)])
+        return np.concatenate([NO_PLACES, *(_values(raw[name]) for name in names)])
 
     def _columns(self, raw: Arrays, rows: int, lookup: Lookup) -> dict[str, pa.Array]:
         if self._is_algebra:  # attributes may have any name, and stand for no events

@@ -294,8 +294,12 @@ class Lookup:
 
     def __init__(self, parts: Sequence[PlacedEvents], places: Ints, schema: pa.Schema, tail: Tail) -> None:
         self._schema = schema
-        low, high = int(places.min(initial=2**62)), int(places.max(initial=-1))
+        self._columns: dict[str, pa.ChunkedArray] = {}
         self._in_order, self._gap, self.has_twins = tail.in_order * tail.gap, tail.gap, tail.has_twins
+        if not parts:
+            self._parts, self._order, self._place = [], None, np.zeros(0, np.int64)
+            return
+        low, high = int(places.min(initial=2**62)), int(places.max(initial=-1))
         if self.has_twins:  # no event was taken back, so all parts are in order
             first = sum(part.place[-1] < low for part in parts)
             while 0 < first < len(parts) and parts[first - 1].tick[-1] == parts[first].tick[0]:
@@ -306,7 +310,6 @@ class Lookup:
         is_sorted = bool((joined[1:] > joined[:-1]).all())
         self._order = None if is_sorted else np.argsort(joined, kind="stable")
         self._place = joined if self._order is None else joined[self._order]
-        self._columns: dict[str, pa.ChunkedArray] = {}
 
     def find(self, places: Ints) -> Ints:
         """Where events stand among all."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from operator import is_
 from typing import ClassVar, Self
 
 import numpy as np
@@ -57,8 +58,12 @@ class Events:
 
     def batch(self, columns: Sequence[str], first_row: int, rows: Ints | None = None) -> EventBatch:
         """The events as a query takes them, with some columns; ``rows``: their numbers, where these leave gaps."""
-        arrays = [encode_text(self.data.column(name)) for name in columns]
-        return EventBatch(first_row, self.tick, pa.RecordBatch.from_arrays(arrays, names=list(columns)), rows=rows)
+        data = with_all(self.data, [*columns])
+        there = data.columns
+        arrays = [encode_text(column) for column in there]
+        if not all(map(is_, arrays, there)):
+            data = pa.RecordBatch.from_arrays(arrays, names=data.schema.names)
+        return EventBatch(first_row, self.tick, data, rows=rows)
 
     @classmethod
     def joined(cls, parts: Sequence[Self]) -> Self:
@@ -73,11 +78,11 @@ class Events:
         tie = columns["arrival"] if is_same else np.concatenate([part.tie for part in parts])
         batches = [part.data for part in parts]
         if all(batch.schema.equals(batches[0].schema) for batch in batches[1:]):
-            table = pa.Table.from_batches(batches)
+            data = pa.concat_batches(batches)
         else:
             there = dict.fromkeys(name for batch in batches for name in batch.schema.names)
             table = one_table([with_all(batch, [*there]) for batch in batches])
-        (data,) = table.combine_chunks().to_batches() or batches[:1]
+            (data,) = table.combine_chunks().to_batches() or batches[:1]
         return cls(**columns, tie=tie, data=data)
 
 
