@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from acep_approx.arrays import Bools, Ints
 from acep_approx.errors import DataError
 from acep_approx.events.columns import to_arrow, to_numpy
-from acep_approx.kernels.words import Words, add_words, fold_numbers, pair_off
+from acep_approx.kernels.words import Letters, Words, add_words, fold_numbers, pair_off, write_words
 from acep_approx.matching.outputs.bind import BoundEvents, Wide
 from acep_approx.matching.outputs.output import SLOT, Stamps
 from acep_approx.matching.outputs.returns import ReturnColumns
@@ -164,9 +164,12 @@ class Changelog:
                 code="ACEP-D043",
                 hint="choose another name for the variable, the output or the key",
             )
-        ops = _texts(DELETE * gone + INSERT * (rows - gone), len(INSERT))
+        ops = _texts((DELETE * gone + INSERT * (rows - gone)).encode(), len(INSERT))
         words = self._words(raw, rows, lookup)
-        table = pa.table({**columns, "op": ops, "match_id": _texts(_digits(*words), 32)})
+        letters = np.empty(32 * rows, np.uint8)
+        for piece in write_words.pieces(rows):
+            write_words(words[0][piece], words[1][piece], self._seeds, letters[32 * piece.start :])
+        table = pa.table({**columns, "op": ops, "match_id": _texts(letters, 32)})
         return _without_pairs(table, words[0], gone) if self._may_look_alike else table
 
     def _places(self, raw: Arrays, names: Sequence[str]) -> Ints:
@@ -206,7 +209,7 @@ class Changelog:
     # --- ids ------------------------------------------------------------------------------------------------
 
     def _words(self, raw: Arrays, rows: int, lookup: Lookup) -> tuple[Words, Words]:
-        """The id of each result: 128 bits of what it binds, by the names of the events, and of when."""
+        """Two words for each result, of which its id is made: of what it binds, by the names of events, and of when."""
         output, seeds = self._pipeline.output, self._seeds
         high, low = (np.full(rows, seed) for seed in seeds)
         places = self._places(raw, self._named)
@@ -220,7 +223,7 @@ class Changelog:
                 _fold(raw[name], seeds, (high, low))
             if output.by_errors:
                 _fold(raw["errors"], NO_SEEDS, (high, low))
-            return mixed(high), mixed(low ^ seeds[0])
+        return high, low
 
     def _names(self, places: Ints, lookup: Lookup) -> tuple[Words, Words]:
         """Two words that stand for each event: for its id, and which one it is of those that have it.
@@ -249,21 +252,16 @@ def arrays_of(raw: pa.Table) -> dict[str, pa.Array]:
     return dict(zip(raw.column_names, columns, strict=True))
 
 
-def _texts(letters: str, each: int) -> pa.Array:
+def _texts(letters: bytes | Letters, each: int) -> pa.Array:
     """A column of texts of ``each`` letters, which stand one after the other."""
     offsets = np.arange(0, len(letters) + 1, each, dtype=np.int32)
-    return pa.StringArray.from_buffers(len(offsets) - 1, pa.py_buffer(offsets), pa.py_buffer(letters.encode()))
-
-
-def _digits(high: Words, low: Words) -> str:
-    """Pairs of words as hexadecimal digits."""
-    return np.stack([high, low], axis=1).astype(">u8").tobytes().hex()
+    return pa.StringArray.from_buffers(len(offsets) - 1, pa.py_buffer(offsets), pa.py_buffer(letters))
 
 
 def _without_pairs(table: pa.Table, word: Words, gone: int) -> pa.Table:
     """A changelog without rows that go and come again alike: an update may leave what is shown of a match as it was.
 
-    Complexity: O(rows); Python looks only at matches that go and come. Their ids begin with ``word``.
+    Complexity: O(rows); Python looks only at matches that go and come. Their ids are made of ``word``, and more.
     """
     both = np.intersect1d(word[:gone], word[gone:])
     if not len(both):

@@ -206,15 +206,18 @@ class Replay:
     def _insert(self, late: Events, slot: Ints) -> dict[int, list[PlacedEvents]]:
         """Put late events into their segments; returns what each segment got."""
         touched: dict[int, list[PlacedEvents]] = {}
-        number = self.tail.segment_of(late.tick)
-        for one in np.unique(number).tolist():
-            which = np.flatnonzero(number == one)
-            placed = self.tail.insert(one, late.take(which), slot[which], self._id)
+        number, first = self.tail.segment_of(late.tick), 0
+        while first < len(number):  # they are in order, and so are the segments
+            one = int(number[first])
+            last = int(np.searchsorted(number, one, side="right"))
+            some, slots = late.slice(first, last - first), slot[first:last]
+            placed = self.tail.insert(one, some, slots, self._id)
             if placed is None:
-                self._place_anew(one, len(which) + 1)
-                placed = self.tail.insert(one, late.take(which), slot[which], self._id)
+                self._place_anew(one, last - first + 1)
+                placed = self.tail.insert(one, some, slots, self._id)
             assert placed is not None
             touched.setdefault(one, []).append(placed)
+            first = last
         return touched
 
     def _remove(self, tick: Ints, arrival: Ints, touched: dict[int, list[PlacedEvents]]) -> None:

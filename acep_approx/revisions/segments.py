@@ -197,7 +197,7 @@ class Tail:
         return gone
 
     def insert(self, number: int, events: Events, slot: Ints, id: str | None) -> PlacedEvents | None:  # noqa: A002
-        """Put events into a segment, each in its place; None where there is no room between two others.
+        """Put events, in order, into a segment, each in its place; None where there is no room between two others.
 
         Complexity: O(events of the segment), and of those between the first and the last of the new ones O(n log n).
         """
@@ -206,19 +206,17 @@ class Tail:
         old = segment.events
         first = int(np.searchsorted(old.tick, events.tick.min(), side="left"))
         last = int(np.searchsorted(old.tick, events.tick.max(), side="right"))
-        some = old.slice(first, last - first)
-        both_ids = () if id is None else [e.data.select([id]) for e in (some, events)]
+        both_ids = () if id is None else [old.data.slice(first, last - first).select([id]), events.data.select([id])]
         ids = [one_table(both_ids).column(0).combine_chunks()] if both_ids else ()
-        tick, tie = np.concatenate((some.tick, events.tick)), np.concatenate((some.tie, events.tie))
-        order = in_order(tick, tie, ids)
-        is_new = order >= len(some)
+        tick = np.concatenate((old.tick[first:last], events.tick))
+        order = in_order(tick, np.concatenate((old.tie[first:last], events.tie)), ids)
+        is_new = order >= last - first
         low = int(old.place[first - 1]) if first else self._before(number)
         high = int(old.place[last]) if last < len(old) else self._behind(number, len(events))
-        places = places_between(some.place, is_new, low, high)
+        places = places_between(old.place[first:last], is_new, low, high)
         if places is None:
             return None
-        which = order[is_new] - len(some)
-        placed = PlacedEvents.of(events.take(which), places, slot[which])
+        placed = PlacedEvents.of(events, places, slot)  # the new ones are in order, by the same columns
         both = PlacedEvents.joined([old, placed])
         segment.parts = [both.take(np.argsort(both.place, kind="stable"))]
         self.last_place = max(self.last_place, int(places[-1]))

@@ -97,16 +97,12 @@ def with_all(data: pa.RecordBatch, names: list[str]) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(arrays, names=names)
 
 
-def are_in_order(events: Events, ties: Sequence[str]) -> bool:
-    """Whether events are surely in order, as ``order_of`` puts them."""
-    return _rise(events.tick, events.tie, has_columns=bool(ties))
-
-
-def _rise(tick: Ints, tie: Ints, *, has_columns: bool) -> bool:
-    rises = tick[1:] > tick[:-1]
-    if rises.all() or has_columns:
-        return bool(rises.all())
-    return bool((rises | ((tick[1:] == tick[:-1]) & (tie[1:] > tie[:-1]))).all())
+def sorted_events(events: Events, ties: Sequence[str]) -> Events:
+    """Events in order of time, then of the columns ``ties``, then of ``tie``; see ``in_order``."""
+    if (events.tick[1:] > events.tick[:-1]).all():
+        return events
+    order = order_of(events, ties)
+    return events if (order[1:] > order[:-1]).all() else events.take(order)
 
 
 def order_of(events: Events, ties: Sequence[str]) -> Ints:
@@ -136,7 +132,8 @@ def in_order(tick: Ints, tie: Ints, columns: Sequence[pa.Array] = ()) -> Ints:
     >>> in_order(np.array([2, 1, 1]), np.arange(3), [pa.array(["a", "c", "b"])]).tolist()
     [2, 1, 0]
     """
-    if _rise(tick, tie, has_columns=bool(columns)):
+    rises = tick[1:] > tick[:-1]
+    if rises.all() or (not columns and (rises | ((tick[1:] == tick[:-1]) & (tie[1:] > tie[:-1]))).all()):
         return np.arange(len(tick))
     order = np.argsort(tick, kind="stable")
     ordered = tick[order]
