@@ -51,6 +51,8 @@ def firsts(*columns: Ints) -> Ints:
     >>> firsts(np.array([4, 4, 7]), np.array([1, 2, 2])).tolist()
     [0, 1, 2]
     """
+    if len(columns[0]) < 2:
+        return np.arange(len(columns[0]))
     differ = np.ones(len(columns[0]), np.bool_)
     differ[1:] = np.any([column[1:] != column[:-1] for column in columns], axis=0)
     return np.flatnonzero(differ)

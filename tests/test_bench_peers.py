@@ -60,9 +60,11 @@ def test_the_command_runs_as_a_process(tmp_path: Path):
 
 def test_both_tables_are_printed(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(bench_peers, "PUSHES", 50)
-    bench_peers.main(["--only", "W3", "push", "run-listed", "--rounds", "1", "--events-divided-by", "500"])
+    monkeypatch.setattr(bench_peers, "CALLS", 2)
+    small = ["push", "push-rules", "few"]
+    bench_peers.main(["--only", "W3", *small, "run-listed", "--rounds", "1", "--events-divided-by", "500"])
     printed = capsys.readouterr().out
-    titles = [WORKLOADS["W3"].title, bench_peers.ELSE["push"], bench_peers.ELSE["run-listed"]]
+    titles = [WORKLOADS["W3"].title, *(bench_peers.ELSE[name] for name in (*small, "run-listed"))]
     for word in (*titles, "ns/event", "target", "above five"):
         assert word in printed
 

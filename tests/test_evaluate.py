@@ -188,6 +188,15 @@ def test_whole_numbers_do_not_wrap(text, type_):
     assert caught.value.code == "ACEP-D201"
 
 
+@pytest.mark.parametrize("by", [1, -1, 3, -7, 500, 2**62, -(2**62), 2**63 - 1])
+def test_rests_of_the_largest_numbers(by):
+    numbers = [0, 1, -1, 499, -501, 2**62, -(2**62) - 1, 2**63 - 1, -(2**63)]
+    expression = Binary("%", attribute("x"), Constant(by))
+    found = evaluate(expression, lambda _: pa.array(numbers))
+    assert found.to_pylist() == [number % by for number in numbers]
+    assert found.equals(evaluate(expression, lambda _: pa.array([*numbers, None])).slice(0, len(numbers)))
+
+
 def test_overflow_of_null_rows_is_no_overflow():
     data = pa.array([2**63 - 1, 1]).filter(pa.array([False, True]))
     assert evaluate(parse_expression("x + 1"), lambda _: data).to_pylist() == [2]

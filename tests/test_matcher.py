@@ -9,7 +9,12 @@ import pytest
 from acep_approx import CappedCountWarning, DataError, LimitError, QueryError, UsageError, compile_query
 from acep_approx.api.matcher import Matcher
 from acep_approx.automaton import determinize
+from acep_approx.events.reading.python_objects import open_object
+from acep_approx.events.roles import Roles
+from acep_approx.events.source import Source, Times
+from acep_approx.events.stream import read_events
 from acep_approx.matching.outputs import of_cells
+from acep_approx.run.few import FewEvents
 from tests.cases import FULL, cases
 from tests.naive import Event, all_matches
 
@@ -386,3 +391,69 @@ def test_a_push_without_results_has_the_columns_that_results_have_by_now() -> No
     assert [str(table.schema.field("x").type) for table in nothing] == ["null", "int64", "int64", "double"]
     assert found.schema.equals(nothing[-1].schema)
     assert matcher.finish().schema.equals(found.schema)
+
+
+def test_a_few_dicts_become_the_batch_that_the_general_way_makes() -> None:
+    """The short way gives the same batch, or leaves it to the general one: for whatever is wrong or odd."""
+    odd = [True, None, 2.5, float("nan"), "A", "\ud800", 1 << 60, -(1 << 60), 1 << 70, {"x": 1}, [1], np.int64(3)]
+    values = [*odd, *(["A", "B", 7, 7.0, 2.5] * 6)]
+    dice, short = np.random.default_rng(1), 0
+    few, roles = FewEvents(), [Roles("ts"), Roles("ts", unit="ms"), Roles("ts", unit="ns"), Roles("ts", start="x")]
+    for number in range(2000):
+        mine = roles[number // 100 % 4]
+        events = [
+            {"ts": int(ts), **{name: values[dice.integers(len(values))] for name in ("type", "x")}}
+            for ts in dice.integers(0, 3, dice.integers(1, 4)).cumsum() - (number % 7 == 0)
+        ]
+        if number % 11 == 0:
+            events[0]["ts"] = values[dice.integers(len(values))]
+        if number % 13 == 0:
+            events[0] = {"\ud800" if number % 2 else 5: 1} | events[0]
+        read = ("ts", "type", "x")[: dice.integers(1, 4)]
+        shape = few.shape(events, mine)
+        batch = None if shape is None else few.batch(shape, events, mine, read, 7)
+        if batch is None:
+            continue
+        short += 1
+        source = Source(open_object(iter(events)), times=Times("ts"))
+        assert shape is not None
+        assert all(shape.schema.field(name).equals(source.schema.field(name)) for name in read)
+        (other,) = read_events(source, mine, columns=read, first_row=7)
+        assert batch.data.schema.equals(other.data.schema)
+        assert (batch.first_row, batch.ticks.tolist()) == (other.first_row, other.ticks.tolist())
+        assert repr(batch.data.to_pylist()) == repr(other.data.to_pylist())
+    assert short > 300
+
+
+def test_dicts_that_are_pushed_one_by_one_and_those_that_are_read() -> None:
+    """Wider types, missing columns, nested values and errors are the same by both ways."""
+    query = compile_query("PATTERN SEQ(A a, B b) WHERE a.x < b.x WITHIN 20")
+    events: list[dict[str, object]] = [
+        {"ts": 1, "type": "A", "x": 1}, {"ts": 2, "type": "B", "x": 2.5}, {"ts": 3, "type": "A"},
+        {"ts": 4, "type": "B", "x": None}, {"ts": 5, "x": 3, "type": "B", "y": {"z": 1}},
+        {"ts": 6, "type": "C", "x": 4}, {"ts": 6, "type": "B", "x": 1 << 40},
+    ]  # fmt: skip
+    one_by_one, general = query.matcher(), query.matcher()
+    for event in events:
+        assert one_by_one.push([event]).equals(general.push(iter([event])))
+    assert one_by_one.state_bytes() == general.state_bytes()
+    for wrong in ({"ts": 5, "type": "A", "x": 1}, {"ts": 9, "type": "A", "x": "?"}, {"ts": None, "type": "A", "x": 1}):
+        told = []
+        for matcher in (one_by_one, general):
+            with pytest.raises(DataError) as caught:
+                matcher.push([wrong] if matcher is one_by_one else iter([wrong]))
+            told.append((caught.value.code, str(caught.value)))
+        assert told[0] == told[1]
+
+
+@pytest.mark.parametrize("text", ["ab+c WITHIN 6 ERRORS 1", "PATTERN SEQ(A a, ~(X x), B+ b[], C c) WITHIN 9"])
+def test_tables_that_were_made_before_are_those_that_would_be_made(text: str) -> None:
+    """A query that has run on other streams leaves the state that a new one leaves, whatever it met before."""
+    used, letters = compile_query(text), "ABCX" if "PATTERN" in text else "abcx"
+    for seed in range(12):
+        events = stream(60, letters[seed % 3 :] + letters[: seed % 4], seed=seed)
+        matchers = used.matcher(), compile_query(text).matcher()
+        for first in range(0, 60, 7 + seed):
+            found = [matcher.push(events.slice(first, 7 + seed)) for matcher in matchers]
+            assert found[0].equals(found[1])
+        assert matchers[0].state_bytes() == matchers[1].state_bytes()

@@ -6,13 +6,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from acep_approx.errors import DataError
+from acep_approx.events import columns
 from acep_approx.events.columns import CODED, encode_text, text_codes
 from acep_approx.events.roles import Roles
 from acep_approx.events.source import open_source
 from acep_approx.events.stream import read_events
+from acep_approx.jit import kernel as jit
+from tests import tiers_forced
 from tests.cases import examples
 
 TIME = Roles(time="ts")
+TEXTS = ["", "A", "GOOG", "user000017", "user000071", "ab" * 9, "é" * 40]
 
 
 def stream(events, roles=TIME, **kwargs):
@@ -87,13 +91,9 @@ def test_no_events():
 
 
 def test_dictionaries():
-    big = pa.DictionaryArray.from_arrays(
-        pa.array([500, 3], pa.int64()), pa.array([str(i) for i in range(1000)])
-    )
+    big = pa.DictionaryArray.from_arrays(pa.array([500, 3], pa.int64()), pa.array([str(i) for i in range(1000)]))
     assert encode_text(big).dictionary.to_pylist() == ["500", "3"]
-    small = pa.DictionaryArray.from_arrays(
-        pa.array([1, None], pa.uint8()), pa.array(["x", "y"], pa.large_string())
-    )
+    small = pa.DictionaryArray.from_arrays(pa.array([1, None], pa.uint8()), pa.array(["x", "y"], pa.large_string()))
     assert encode_text(small).type == CODED
     assert encode_text(small).to_pylist() == ["y", None]
     assert encode_text(pa.array([7, 7]).dictionary_encode()).type == pa.int64()
@@ -101,6 +101,31 @@ def test_dictionaries():
         assert encode_text(pa.array(["a", None]).cast(layout)).type == CODED
     sliced = encode_text(pa.array(["q", "a", None, "b"])).slice(1)
     assert text_codes(sliced).tolist() == [1, -1, 2]
+
+
+@given(
+    texts=st.lists(
+        st.one_of(
+            st.text(max_size=3), st.sampled_from(["", "A", "GOOG", "user000017", "user000071", "ab" * 9, "é" * 40])
+        ),
+        min_size=1,
+        max_size=60,
+    ),
+    cut=st.tuples(st.integers(0, 9), st.integers(0, 9)),
+    room=st.sampled_from([4, 16, 1024]),
+)
+@examples(400)
+def test_texts_are_coded_as_arrow_does_it(texts, cut, room):
+    whole = pa.array(texts * 3, pa.string())
+    column = whole[cut[0] : len(whole) - cut[1]]
+    for is_interpreted in (tiers_forced.always, tiers_forced.never):
+        with pytest.MonkeyPatch.context() as patch, tiers_forced.tier(is_interpreted):
+            patch.setattr(columns, "_MANY", 0)
+            patch.setattr(columns, "_MOST_DISTINCT", room)
+            patch.setattr(jit.Kernel, "if_compiled", lambda kernel, *args: kernel(*args))
+            coded = encode_text(column)
+        coded.validate(full=True)
+        assert coded.equals(column.dictionary_encode())
 
 
 def test_strings_of_parquet_and_only_the_columns_asked_for(tmp_path):

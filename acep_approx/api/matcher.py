@@ -67,8 +67,7 @@ class Matcher(Execution, Run):
         tables: list[pa.Table] = []
         done: list[int] = []  # how many tables there were with each batch that was taken in
         try:
-            source = self._opened(events)
-            tables.extend(parts_of(self, source, on_batch=lambda _: done.append(len(tables))))
+            tables.extend(parts_of(self, self._at_hand(events), on_batch=lambda _: done.append(len(tables))))
         except DataError as error:
             error.found = self._joined(tables[: done[-1]]) if done else None
             raise

@@ -461,9 +461,8 @@ class QuerySet(TunableSet, BudgetedSet, SavedSet, OrderedRun):
             published does not fit; ``ACEP-D045``: an error stopped it in the middle of a batch before.
         """
         running = self._running
-        if running.load is None:
-            return self._notified(running, parts_of(running, self._stamped(self._opened(events))))
-        return self._pushed(running, parts_of(running, self._stamped(self._opened(events))))
+        parts = parts_of(running, self._stamped(self._opened(events)) if self._stamp else self._at_hand(events))
+        return self._notified(running, parts) if running.load is None else self._pushed(running, parts)
 
     def _stamped(self, source: Source) -> Source:
         """Events with times of the clock, where they get such."""

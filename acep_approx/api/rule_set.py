@@ -21,6 +21,7 @@ from acep_approx.diagrams.fragments import never_raises
 from acep_approx.errors import AcepError, UsageError, expect
 from acep_approx.events.reading.malformed import PushedRows
 from acep_approx.events.source import Source, open_source
+from acep_approx.events.stream import EventBatch
 from acep_approx.events.time_formats import TimeFormat
 from acep_approx.events.writing.outfile import check_name
 from acep_approx.matching.outputs.bind import Bind
@@ -146,7 +147,7 @@ class RuleRun(SpendingRun, OrderedRun):
         """
         found: list[RuleOutput] = []
         try:
-            found.extend(self.outputs(self._opened(events)))
+            found.extend(self.outputs(self._at_hand(events)))
         except AcepError as error:
             found += [error.found] if isinstance(error.found, RuleOutput) else []
             error.found = self.joined(found) if found else None
@@ -154,7 +155,12 @@ class RuleRun(SpendingRun, OrderedRun):
         return self.joined(found)
 
     def outputs(
-        self, source: Source, *, sort: bool = False, skips: bool = False, on_progress: OnBatch | None = None
+        self,
+        source: Source | EventBatch,
+        *,
+        sort: bool = False,
+        skips: bool = False,
+        on_progress: OnBatch | None = None,
     ) -> Iterator[RuleOutput]:
         """What comes of the events of a source, batch by batch; ``skips``: those that were run are left out."""
         self._hand_on()

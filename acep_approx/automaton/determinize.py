@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
+from copy import copy
 
 from acep_approx.automaton.automaton import START, Automaton
 from acep_approx.errors import LimitError
@@ -81,6 +82,13 @@ class Determinised:
 
     def __len__(self) -> int:
         return len(self.vectors)
+
+    def copied(self) -> Determinised:
+        """Another one with the same states and moves, which grows by itself."""
+        other = copy(self)
+        for name in ("classes", "err", "continues", "bound", "passed", "vectors", "_numbers"):
+            setattr(other, name, getattr(self, name).copy())
+        return other
 
     def add_classes(self, masks: Sequence[int]) -> None:
         """Take notice of more event classes; explores what they lead to."""

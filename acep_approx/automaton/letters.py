@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from functools import cached_property, reduce
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -24,6 +24,7 @@ from acep_approx.query.shape import replaced
 from acep_approx.query.syntax import Attribute, Binary, Constant, Expression, IsNull, Unary
 
 Masks = npt.NDArray[np.uint64]
+ALL = np.uint64(2**64 - 1)
 MOST_SEEN = 1000
 """Types beyond which only those that a query names are noted."""
 
@@ -67,11 +68,18 @@ class Truths:
         self.rows = rows
         self._column = column
         self._holds: dict[Expression, Bools] = {}
+        self._types: tuple[list[str | None], Ints] | None = None
 
-    @cached_property
+    @property
     def types(self) -> tuple[list[str | None], Ints]:
         """Distinct types, and per event the place of its own; behind the last where it has none."""
-        return _encoded(self._column("type"))
+        if self._types is None:
+            self._types = _encoded(self._column("type"))
+        return self._types
+
+    def know_types(self, names: list[str | None], codes: Ints) -> None:
+        """Take over what ``types`` gives from who knows it."""
+        self._types = names, codes
 
     def holds(self, condition: Expression) -> Bools:
         """Per event whether a condition without variables holds; NULL does not.
@@ -136,9 +144,11 @@ class LetterReader:
                 needing[condition] = needing.get(condition, 0) | 1 << j
         self.conditions = tuple(needing)
         self._needing = tuple(np.uint64(bits) for bits in needing.values())
+        self._left = tuple(np.array([~bits, ALL], np.uint64) for bits in self._needing)
         self.types = frozenset(letter.type for letter in letters if letter.type is not None)
         self._mask_of = {name: self._mask(name) for name in self.types}
         self._mask_of_others = self._mask(None)
+        self._looked_up: tuple[list[str | None], Masks] = [], np.array([self._mask_of_others])
         self.seen: set[str] = set()
         self.needs_type = bool(self.types)
 
@@ -169,25 +179,27 @@ class LetterReader:
         else:
             masks = np.full(truths.rows, self._mask_of_others, np.uint64)
         failing = []
-        for condition, needing in zip(self.conditions, self._needing, strict=True):
+        for condition, needing, left in zip(self.conditions, self._needing, self._left, strict=True):
             try:
-                masks &= np.where(truths.holds(condition), np.uint64(2**64 - 1), ~needing)
+                masks &= left[truths.holds(condition).view(np.uint8)]
             except DataError:
-                failing.append((condition, needing))
-        for condition, needing in failing:
+                failing.append((condition, needing, left))
+        for condition, needing, left in failing:
             asked = (masks & needing) != 0
             if is_part is not None:
                 asked &= is_part()
-            masks &= np.where(truths.holds_on(condition, asked.copy), np.uint64(2**64 - 1), ~needing)
+            masks &= left[truths.holds_on(condition, asked.copy).view(np.uint8)]
         return masks
 
     def _mask(self, type_: str | None) -> np.uint64:
         return np.uint64(sum(1 << j for j, letter in enumerate(self.letters) if letter.type in (None, type_)))
 
     def _by_type(self, names: list[str | None], codes: Ints) -> Masks:
-        others = self._mask_of_others
-        per_name = [others if name is None else self._mask_of.get(name, others) for name in names]
-        table: Masks = np.array([*per_name, others], dtype=np.uint64)
+        if names != self._looked_up[0]:
+            others = self._mask_of_others
+            per_name = [others if name is None else self._mask_of.get(name, others) for name in names]
+            self._looked_up = names, np.array([*per_name, others], dtype=np.uint64)
+        table = self._looked_up[1]
         if not self.types <= self.seen:
             self._notice(names, codes)
         return table[codes]
@@ -208,7 +220,8 @@ def _encoded(types: pa.Array) -> tuple[list[str | None], Ints]:
     """Distinct types, and per event the place of its own; behind the last where it has none."""
     if not pa.types.is_dictionary(types.type):
         types = pc.dictionary_encode(types)
-    names, codes = list(map(type_name, in_python(types.dictionary))), types.indices
+    values, codes = types.dictionary, types.indices
+    names = values.to_pylist() if pa.types.is_string(values.type) else list(map(type_name, in_python(values)))
     if codes.null_count:
         codes = pc.fill_null(codes, len(names))
     return names, to_numpy(codes)

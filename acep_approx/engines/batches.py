@@ -29,7 +29,10 @@ class Grouped:
     @classmethod
     def none(cls) -> Grouped:
         """No events."""
-        return cls(*(np.zeros(0, np.int64) for _ in range(7)))
+        return cls(*[NOTHING] * 7)
+
+
+NOTHING: Ints = np.zeros(0, np.int64)
 
 
 @dataclass(frozen=True)

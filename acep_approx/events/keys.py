@@ -13,16 +13,20 @@ import pyarrow as pa
 
 from acep_approx.errors import DataError
 from acep_approx.events.carried import as_json
-from acep_approx.events.columns import empty, encode_text, is_list, plain_type, text_codes, to_arrow, to_numpy
+from acep_approx.events.columns import CODED, empty, encode_text, is_list, plain_type, text_codes, to_arrow, to_numpy
+from acep_approx.events.integer_keys import IntegerKeys
 from acep_approx.ranges import check, check_range
 
 Slots = npt.NDArray[np.int64]
 
 FEW = 32
 """Events up to which each is looked up by itself: what is done per batch would take longer."""
+MANY = 1024
+"""Events from which on whole numbers are found by a table of their own."""
 NO_KEY = -(2**63)
 """What stands for the identity of a slot that no key has."""
 _UNKNOWN = -2
+_INT64 = pa.int64().id
 _NAN = float("nan")  # one object: NaN equals itself as a key, as in GROUP BY
 
 
@@ -49,6 +53,8 @@ class KeyCodes:
         self.added = 0  # keys that were new
         self._again: dict[int, int] = {}  # of slots that were used before, how many keys came before theirs
         self._last: _Dictionary | None = None
+        self._integers = IntegerKeys(self._find)
+        self._fitting: list[pa.DataType] = []  # of the columns given last, if they can be keys as they are
 
     def __len__(self) -> int:
         return len(self._slots)
@@ -103,16 +109,22 @@ class KeyCodes:
         DataError
             ``ACEP-D030`` a type that cannot be a key; ``ACEP-D031`` a column changed its type.
         """
-        if any(pa.types.is_null(column.type) for column in columns):
-            return np.full(len(columns[0]), -1, np.int64)
-        self._check_types([plain_type(column.type) for column in columns])
-        columns = [as_key(column) for column in columns]
+        types = [column.type for column in columns]
+        if types != self._fitting:
+            if any(map(pa.types.is_null, types)):
+                return np.full(len(columns[0]), -1, np.int64)
+            self._check_types([plain_type(type_) for type_ in types])
+            if any(map(is_list, types)):
+                columns = [as_key(column) for column in columns]
+            else:
+                self._fitting = types
         if len(columns[0]) <= FEW:
-            lists = [_in_python(_held(column)) for column in columns]
+            lists = [_few_in_python(column) for column in columns]
             keys = lists[0] if len(lists) == 1 else [None if None in key else key for key in zip(*lists, strict=True)]
             return np.array(self._find(keys), np.int64)
         if len(columns) == 1:
-            return self._of_dictionary(_coded(columns[0]))
+            known = self._integers.slots(columns[0]) if _is_integers(columns[0]) else None
+            return self._of_dictionary(_coded(columns[0])) if known is None else known
         parts = [_distinct(column) for column in columns]
         codes, size = parts[0][0], len(parts[0][1])
         for more, values in parts[1:]:
@@ -198,7 +210,7 @@ class KeyCodes:
                 del self._slots[self._keys[slot]]
             self._keys[slot] = None
             heapq.heappush(self._free, slot)
-        self._last = None
+        self._forget_found()
 
     def renew(self, slots: Slots) -> list[int]:
         """Give the keys of some slots new ones, one after the other: later events of theirs are there.
@@ -206,8 +218,13 @@ class KeyCodes:
         The slots keep their keys, for output, until they are released. Until then there is no state of it all.
         """
         found = [self._add(self._keys[slot]) for slot in slots.tolist()]
-        self._last = None
+        self._forget_found()
         return found
+
+    def _forget_found(self) -> None:
+        """Look up all keys again: some are gone, or have got other slots."""
+        self._last = None
+        self._integers.forget()
 
     def to_state(self) -> pa.RecordBatch:
         """Everything this object knows, as columns: ``slot``, ``key0``, ``key1``, ..."""
@@ -399,6 +416,10 @@ def _distinct(column: pa.Array) -> tuple[Slots, pa.Array]:
     return text_codes(coded), coded.dictionary
 
 
+def _is_integers(column: pa.Array) -> bool:
+    return len(column) >= MANY and column.type.id == _INT64 and column.null_count == 0
+
+
 def _coded(column: pa.Array) -> pa.DictionaryArray:
     coded = encode_text(column)
     if pa.types.is_dictionary(coded.type):
@@ -434,6 +455,14 @@ def _held(column: pa.Array) -> pa.Array:
         return column
     is_coded = pa.types.is_dictionary(column.type) and column.type.value_type == storage
     return column.dictionary_decode() if is_coded else column.cast(storage)
+
+
+def _few_in_python(column: pa.Array) -> list[Any]:
+    """The values of a short column as objects of Python."""
+    if not column.type.equals(CODED):
+        return _in_python(_held(column))
+    texts = column.dictionary.to_pylist()
+    return [None if code is None else texts[code] for code in column.indices.to_pylist()]
 
 
 def _in_python(values: pa.Array) -> list[Any]:

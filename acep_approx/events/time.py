@@ -335,6 +335,25 @@ def _scaled(values: npt.NDArray[Any], unit: str, first_row: int) -> npt.NDArray[
     return whole if factor == 1 else whole * factor
 
 
+def few_ticks(numbers: list[int], unit: str | None) -> list[int] | None:
+    """Some whole numbers of a unit as ticks; None where one is beyond the limit, or comes before the one before it.
+
+    Examples
+    --------
+    >>> few_ticks([1, 2], "ms"), few_ticks([1999], "ns"), few_ticks([2, 1], None), few_ticks([LIMIT], None)
+    ([1000, 2000], [1], None, None)
+    """
+    values = [number // 1000 for number in numbers] if unit == "ns" else numbers
+    factor = 1 if unit in (None, "ns") else _PER_UNIT[unit]
+    ticks = values if factor == 1 else [value * factor for value in values]
+    before = -LIMIT + 1
+    for tick in ticks:
+        if tick < before:
+            return None
+        before = tick
+    return ticks if before < LIMIT else None
+
+
 def _from_numbers(
     column: pa.Array, unit: str | None, first_row: int, format: TimeFormat | None  # noqa: A002
 ) -> npt.NDArray[np.int64]:

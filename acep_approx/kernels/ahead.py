@@ -14,7 +14,19 @@ from acep_approx.jit.compiler import COMPILED
 from acep_approx.jit.kernel import Kernel
 from acep_approx.jit.kinds import annotated
 from acep_approx.jit.tiers import cores
-from acep_approx.kernels import best, classes, columns, group, ladders, maximal, order, pairs, watermarks
+from acep_approx.kernels import (
+    best,
+    classes,
+    columns,
+    group,
+    integer_keys,
+    ladders,
+    maximal,
+    order,
+    pairs,
+    texts,
+    watermarks,
+)
 from acep_approx.kernels.cells import arclog, chains, count, detect, repeats
 from acep_approx.kernels.cells import enumerate as listing
 from acep_approx.kernels.rules import doubt, lockstep, lost, sweep
@@ -25,7 +37,7 @@ MODULES = (
     advance, end_search, kept, lineage, partial, pools, saved, trace, selection,
     detect, arclog, count, listing, chains, repeats,
     watermarks, pairs, ladders, lockstep, sweep, maximal, best, doubt, lost, expected,
-    group, classes, columns, order,
+    group, classes, columns, order, texts, integer_keys,
 )  # fmt: skip
 """Where kernels are. What takes longest comes first: it takes two thirds of the time."""
 MOST_PROCESSES = 4

@@ -75,6 +75,8 @@ class MaskNumbers:
         self._known_number[place] = number
 
 
+FEW = 64
+"""Events up to which it is asked first whether a letter holds on any of them."""
 FARTHEST = 1 << 32
 """Where windows of events are longer, what a key held before may be kept for a while after its slot is another's."""
 MOST_AT_ONCE = 1 << 20
@@ -166,6 +168,8 @@ class Preparer:
             return Grouped.none()
         classes = batch.computed.classes
         slot, cls = batch.slots(self.key_columns), batch.here(classes[self])
+        if rows <= FEW and not self.counts_events and not cls.any():
+            return Grouped.none()
         if self._ignored.any() and not self.is_count:  # as if they were in no partition: they come between no others
             slot = np.where(self._ignored[cls], -1, slot)
         ticks = np.require(batch.ticks, requirements="W")  # columns of a file are read-only: another type to numba

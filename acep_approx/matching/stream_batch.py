@@ -234,7 +234,7 @@ class SomeEvents(StreamBatch):
     def know_types(self) -> None:
         """Take over the types of the events, which are encoded once for the batch."""
         names, codes = self.outer.computed.truths.types
-        self.computed.truths.types = names, codes[self.places]
+        self.computed.truths.know_types(names, codes[self.places])
 
 
 def check_starts(schema: pa.Schema, roles: Roles) -> None:

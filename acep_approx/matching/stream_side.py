@@ -519,8 +519,10 @@ class StreamSide:
         """
         self._look_at_number()
         for one in self.key_slots.values():
+            if not one.is_due or one.idle is not None:
+                continue
             users = [query for query in self.queries if query.key_slots is one]
-            if not users or not one.is_due or one.idle is not None:
+            if not users:
                 continue
             silent = one.keys.used()
             silent = silent[~np.isin(silent, held)] if len(held) else silent

@@ -59,7 +59,7 @@ def change_table(changes: Changes, rules: Sequence[str], times: pa.DataType) -> 
         shown = values if is_kept else pc.if_else(pa.array(is_deleted), pa.scalar(None, values.type), values)
         is_both = pa.types.is_timestamp(values.type) and pa.types.is_timestamp(times)
         columns[name] = shown.cast(times) if is_both else shown
-    names = pa.array(EFFECTS, pa.string()).take(to_arrow(changes.effect))
+    names = _names(changes.effect, EFFECTS)
     row = to_arrow(of.row, of.row >= 0)
     own = {"time": to_arrow(of.time).view(times), "row": row, "rule": _names(changes.rule, rules)}
     return pa.table({**own, "op": names, **{_apart(name, (*own, "op")): array for name, array in columns.items()}})
@@ -71,8 +71,10 @@ def _apart(name: str, others: tuple[str, ...]) -> str:
     return name
 
 
-def _names(numbers: Ints, rules: Sequence[str]) -> pa.Array:
-    return pa.array(rules, pa.string()).take(to_arrow(numbers))
+def _names(numbers: Ints, names: Sequence[str]) -> pa.Array:
+    if len(numbers) == 1:
+        return pa.array([names[numbers[0]]], pa.string())
+    return pa.array(names, pa.string()).take(to_arrow(numbers))
 
 
 def called(calls: Sequence[Calls], rules: Sequence[str], times: pa.DataType) -> pa.Table:
@@ -176,6 +178,7 @@ class Bound:
     losses: Losses | None = None
     nothing: dict[str, pa.Table] = field(default_factory=dict)
     unchanged: dict[str, pa.Table] = field(default_factory=dict)
+    uncalled: pa.Table = field(default_factory=lambda: NO_CALLS)
     fitting: pa.Schema = field(default_factory=lambda: pa.schema([]))  # of the last batch, whose types are known
 
     @property
@@ -283,6 +286,7 @@ class RuleExecution:
         self.bound.nothing = {program.rules[n].name: firings[n].nothing(one.nothing()) for n, one in pipelines.items()}
         names, times = [rule.name for rule in program.rules], self.bound.times
         self.bound.unchanged = {n: change_table(log.fold(), names, times) for n, log in logs.items()}
+        self.bound.uncalled = called([], names, times)
         for log in logs.values():
             log.forget()
         return self.bound
@@ -398,7 +402,7 @@ class RuleExecution:
             return Outcome({}, {}, NO_CALLS)
         if failed := [one for calls in found.calls if (one := calls.first_failed)]:
             raise _first(failed)
-        names, times = [rule.name for rule in self.program.rules], self.bound.times
+        names = [rule.name for rule in self.program.rules]
         doubts = {} if self.bound.losses is None else self.bound.losses.doubts
         for doubt in doubts.values():
             doubt.settle()
@@ -418,14 +422,15 @@ class RuleExecution:
                 log.rows.forget_read_keys(held)
                 if name in doubts:
                     doubts[name].forget_free_rows()
-        changed = {name: change_table(one, names, times) for name, one in folded.items()}
+        changed = {name: change_table(one, names, self.bound.times) for name, one in folded.items()}
+        calls = called(found.calls, names, self.bound.times) if found.calls else self.bound.uncalled
         self.counters.conflicts += sum(one.conflicts for one in folded.values())
         self.counters.without_row += sum(one.without_row for one in folded.values())
         matches = {rule.name: self._joined(rule, found) for rule in self.program.rules}
         if self.spending is not None:
             for name, table in matches.items():
                 self.spending.note(name, table)
-        return Outcome(matches, self.bound.unchanged | changed, called(found.calls, names, times), last)
+        return Outcome(matches, self.bound.unchanged | changed, calls, last)
 
     def _joined(self, rule: CompiledRule, found: Found) -> pa.Table:
         assert self.bound is not None, "something was run"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, Protocol
 
 import numpy as np
@@ -208,6 +208,13 @@ class Taken(Columns):
     slot_state: Ints
 
 
+@lru_cache(maxsize=64)
+def nothing_taken(width: int) -> Taken:
+    """What a statement of a table takes from no matches; ``width``: slots of a row."""
+    none = np.zeros((0, width), np.int64)
+    return Taken(NO_ROWS, none, none)
+
+
 @dataclass(frozen=True)
 class Known:
     """What statements take from events that complete matches, by the number of the action, and whether they act.
@@ -409,9 +416,9 @@ class Firing:
     def takes(self, one: Statement, values: Values) -> Taken:
         """What a statement takes from matches, or from events."""
         log = self._logs[one.write.table]
-        slots, slot_state = (np.zeros((len(values), log.programs.width), np.int64) for _ in range(2))
         if not len(values):
-            return Taken(NO_ROWS, slots, slot_state)
+            return nothing_taken(log.programs.width)
+        slots, slot_state = (np.zeros((len(values), log.programs.width), np.int64) for _ in range(2))
         row = self.row_of(one, values)
         for place, slot in enumerate(log.programs.slots[one.number]):
             slots[:, place], slot_state[:, place] = self._filled(slot, values, log)

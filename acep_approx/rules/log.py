@@ -25,7 +25,7 @@ class Columns:
 
     def take(self, which: Ints | slice) -> Self:
         """Some of them, in the order given."""
-        return type(self)(*(_taken(getattr(self, one.name), which) for one in fields(self)))
+        return type(self)(*[_taken(getattr(self, name), which) for name in self.__dataclass_fields__])
 
     @classmethod
     def joined(cls, parts: Sequence[Self]) -> Self:

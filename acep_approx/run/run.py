@@ -27,6 +27,7 @@ from acep_approx.events.source import BATCH_ROWS, Source, Times, open_source
 from acep_approx.events.stream import EventBatch, as_they_come, read_events
 from acep_approx.events.usable_rows import pushed
 from acep_approx.events.writing.outfile import GrowingFile, OutFile
+from acep_approx.run.few import FewEvents
 from acep_approx.run.left_out import LATE, written
 from acep_approx.run.order import Order
 from acep_approx.run.watermarks import NEVER, Held
@@ -70,7 +71,7 @@ class Stage(Protocol[Part]):
 
 def parts_of(
     stage: Stage[Part],
-    source: Source,
+    source: Source | EventBatch,
     *,
     sort: bool = False,
     skips: bool = False,
@@ -81,7 +82,8 @@ def parts_of(
     Parameters
     ----------
     stage : Stage
-    source : Source
+    source : Source or EventBatch
+        A batch goes on as it is: the stage has begun for its columns.
     sort : bool, default False
         Sort the whole input first.
     skips : bool, default False
@@ -94,6 +96,11 @@ def parts_of(
     DataError
         Columns do not fit, rows cannot be read, or time runs backwards; what is wrong with a row says where it stands.
     """
+    if isinstance(source, EventBatch):
+        yield from stage.run(source)
+        if on_batch is not None:
+            on_batch(stage.arrived)
+        return
     source.late.check(sort=sort)
     if not len(schema := source.schema):  # no columns, no events: an empty list
         return
@@ -175,6 +182,20 @@ class Run(ABC):
     def rejected(self) -> pa.Table:
         """The rows that came late, and were left out since the last call."""
         return pa.table({})
+
+    @cached_property
+    def _few(self) -> FewEvents:
+        return FewEvents()
+
+    def _at_hand(self, events: Any) -> Source | EventBatch:
+        """What is pushed, to be read; a batch that the stage has begun for, where that can be made at once."""
+        stage = self.stage
+        roles = stage.roles
+        if type(events) is not list or roles is None or (shape := self._few.shape(events, roles)) is None:
+            return self._opened(events)
+        stage.begin(shape.schema)
+        batch = self._few.batch(shape, events, roles, stage.columns, stage.arrived)
+        return self._opened(events) if batch is None else batch
 
     def _opened(self, events: Any) -> Source:
         if isinstance(events, Source):

@@ -5,8 +5,8 @@ matches it wrote, and -1 if there was no room for them, so that a mistake in it 
 remembers of events are their rows; a window is kept by moving on the first of those that still lie in it, so that no
 loop over partial matches meets one that leads to nothing. The time of an event is its row, but for W3.
 
-The functions that begin with ``prepare`` give what is measured: new arrays for the matches, and one pass. The arrays
-for what is remembered are made beforehand.
+The functions that begin with ``prepare`` give what is measured: new arrays for the matches, and one pass, by machine
+code. The arrays for what is remembered are made beforehand.
 """
 
 from __future__ import annotations
@@ -64,6 +64,57 @@ def quadruples(
                     for z in range(from_a, before_b[y]):
                         a[found], b[found] = at_a[z], at_b[y]
                         c[found], d[found] = at_c[x], e
+                        found += 1
+    return found
+
+
+@kernel
+def compared_quadruples(
+    letter: Ints, value: Ints, window: int, low: int, high: int, rise: int,
+    at_b: Ints, at_c: Ints, before_c: Ints, first: Ints, end: Ints, at_a: Ints, paired: Ints,
+    a: Ints, b: Ints, c: Ints, d: Ints,
+) -> int:  # fmt: skip
+    """W2 with conditions: each B notes the As that it may follow, ``x`` of which lie ``low`` to ``high`` below its own.
+
+    A D has an ``x`` that is at least ``rise`` above that of the C.
+    """
+    seen_a = seen_b = seen_c = from_a = from_b = from_c = pairs = found = 0
+    for e in range(len(letter)):
+        which, x = letter[e], value[e]
+        if which == 0:
+            at_a[seen_a] = e
+            seen_a += 1
+        elif which == 1:
+            while from_a < seen_a and at_a[from_a] < e - window:
+                from_a += 1
+            if pairs + seen_a - from_a > len(paired):
+                return -1
+            first[seen_b] = pairs
+            for z in range(from_a, seen_a):
+                paired[pairs] = at_a[z]
+                pairs += low <= x - value[at_a[z]] and x - value[at_a[z]] <= high
+            at_b[seen_b], end[seen_b] = e, pairs
+            seen_b += pairs > first[seen_b]
+        elif which == 2:
+            at_c[seen_c], before_c[seen_c] = e, seen_b
+            seen_c += 1
+        elif which == 3:
+            while from_b < seen_b and paired[end[from_b] - 1] < e - window:
+                from_b += 1
+            for y in range(from_b, seen_b):
+                while first[y] < end[y] and paired[first[y]] < e - window:
+                    first[y] += 1
+            while from_c < seen_c and before_c[from_c] <= from_b:
+                from_c += 1
+            for w in range(from_c, seen_c):
+                if x - value[at_c[w]] < rise:
+                    continue
+                for y in range(from_b, before_c[w]):
+                    if found + end[y] - first[y] > len(a):
+                        return -1
+                    for z in range(first[y], end[y]):
+                        a[found], b[found] = paired[z], at_b[y]
+                        c[found], d[found] = at_c[w], e
                         found += 1
     return found
 
@@ -265,7 +316,22 @@ def prepare_quadruples(letter: Ints, window: int, matches: int, _: int) -> Pass:
 
     def run() -> list[Part]:
         rows = made(matches, 4)
-        found = written(quadruples(letter, window, *scratch, *rows))
+        found = written(quadruples.compiled(letter, window, *scratch, *rows))
+        return [(None, row[:found]) for row in rows]
+
+    return run
+
+
+def prepare_compared(
+    low: int, high: int, rise: int, letter: Ints, value: Ints, window: int, matches: int, _: int
+) -> Pass:
+    """A pass of ``compared_quadruples``."""
+    scratch = [np.zeros(letter.size, np.int64) for _ in range(6)]
+    paired = np.zeros(2 * letter.size + window, np.int64)
+
+    def run() -> list[Part]:
+        rows = made(matches, 4)
+        found = written(compared_quadruples.compiled(letter, value, window, low, high, rise, *scratch, paired, *rows))
         return [(None, row[:found]) for row in rows]
 
     return run
@@ -277,7 +343,7 @@ def prepare_closures(letter: Ints, window: int, matches: int, events: int) -> Pa
 
     def run() -> list[Part]:
         rows = [*made(matches, 3), *made(events + 1, 1)]
-        found = written(closures(letter, window, *scratch, *rows))
+        found = written(closures.compiled(letter, window, *scratch, *rows))
         a, c, length, b = rows
         return [(None, a[:found]), (length[:found], b[: length[:found].sum()]), (None, c[:found])]
 
@@ -292,7 +358,7 @@ def prepare_contiguous(symbol: Ints, price: Ints, volume: Ints, window: int, mat
     def run() -> list[Part]:
         counts.fill(0)
         rows = [*made(matches, 2), *made(events, 1)]
-        found = written(contiguous(symbol, price, volume, window, *counts, *chains, *rows))
+        found = written(contiguous.compiled(symbol, price, volume, window, *counts, *chains, *rows))
         lengths, b, a = rows
         return [(lengths[:found], a[: lengths[:found].sum()]), (None, b[:found])]
 
@@ -308,7 +374,7 @@ def prepare_next_match(symbol: Ints, price: Ints, volume: Ints, window: int, mat
     def run() -> list[Part]:
         ends.fill(0)
         rows = [*made(matches, 2), *made(events, 1)]
-        found = written(next_match(symbol, price, volume, window, *ends, *chains, *rows))
+        found = written(next_match.compiled(symbol, price, volume, window, *ends, *chains, *rows))
         lengths, b, a = rows
         return [(lengths[:found], a[: lengths[:found].sum()]), (None, b[:found])]
 
@@ -321,7 +387,7 @@ def prepare_rising(kind: Ints, time: Ints, peak: Floats, window: int, matches: i
 
     def run() -> list[Part]:
         rows = made(matches, 3)
-        found = written(rising(kind, time, peak, window, scratch, *rows))
+        found = written(rising.compiled(kind, time, peak, window, scratch, *rows))
         return [(None, row[:found]) for row in rows]
 
     return run
@@ -330,10 +396,10 @@ def prepare_rising(kind: Ints, time: Ints, peak: Floats, window: int, matches: i
 def prepare_counted_quadruples(letter: Ints, window: int) -> Count:
     """A pass of ``counted_quadruples``."""
     scratch = [np.zeros(letter.size, np.int64) for _ in range(3)]
-    return lambda: int(counted_quadruples(letter, window, *scratch))
+    return lambda: int(counted_quadruples.compiled(letter, window, *scratch))
 
 
 def prepare_counted_closures(letter: Ints, window: int) -> Count:
     """A pass of ``counted_closures``."""
     scratch = [np.zeros(letter.size, np.int64) for _ in range(2)]
-    return lambda: int(counted_closures(letter, window, *scratch))
+    return lambda: int(counted_closures.compiled(letter, window, *scratch))

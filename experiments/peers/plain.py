@@ -35,6 +35,69 @@ def list_quadruples(types: Sequence[str], window: int) -> list[Match]:
     return found
 
 
+def list_equal(types: Sequence[str], values: Sequence[int], window: int) -> list[Match]:
+    """W2 with ``a.x = b.x``: the pairs are fewer."""
+    singles: list[int] = []
+    pairs: list[Match] = []
+    triples: list[Match] = []
+    found: list[Match] = []
+    for i, (name, x) in enumerate(zip(types, values, strict=True)):
+        if name == "A":
+            singles.append(i)
+        elif name == "B":
+            singles = [a for a in singles if a >= i - window]
+            pairs += [(a, i) for a in singles if values[a] == x]
+        elif name == "C":
+            pairs = [pair for pair in pairs if pair[0] >= i - window]
+            triples += [(a, b, i) for a, b in pairs]
+        elif name == "D":
+            triples = [triple for triple in triples if triple[0] >= i - window]
+            found += [(a, b, c, i) for a, b, c in triples]
+    return found
+
+
+def list_less(types: Sequence[str], values: Sequence[int], window: int) -> list[Match]:
+    """W2 with ``a.x < b.x``."""
+    singles: list[int] = []
+    pairs: list[Match] = []
+    triples: list[Match] = []
+    found: list[Match] = []
+    for i, (name, x) in enumerate(zip(types, values, strict=True)):
+        if name == "A":
+            singles.append(i)
+        elif name == "B":
+            singles = [a for a in singles if a >= i - window]
+            pairs += [(a, i) for a in singles if values[a] < x]
+        elif name == "C":
+            pairs = [pair for pair in pairs if pair[0] >= i - window]
+            triples += [(a, b, i) for a, b in pairs]
+        elif name == "D":
+            triples = [triple for triple in triples if triple[0] >= i - window]
+            found += [(a, b, c, i) for a, b, c in triples]
+    return found
+
+
+def list_both(types: Sequence[str], values: Sequence[int], window: int) -> list[Match]:
+    """W2 with ``a.x = b.x AND c.x < d.x``: the second is known with the last event."""
+    singles: list[int] = []
+    pairs: list[Match] = []
+    triples: list[Match] = []
+    found: list[Match] = []
+    for i, (name, x) in enumerate(zip(types, values, strict=True)):
+        if name == "A":
+            singles.append(i)
+        elif name == "B":
+            singles = [a for a in singles if a >= i - window]
+            pairs += [(a, i) for a in singles if values[a] == x]
+        elif name == "C":
+            pairs = [pair for pair in pairs if pair[0] >= i - window]
+            triples += [(a, b, i) for a, b in pairs]
+        elif name == "D":
+            triples = [triple for triple in triples if triple[0] >= i - window]
+            found += [(a, b, c, i) for a, b, c in triples if values[c] < x]
+    return found
+
+
 def count_quadruples(types: Sequence[str], window: int) -> int:
     """W2, counted: for each A that is not too old, how many pairs and triples begin with it."""
     starts: list[int] = []

@@ -1,4 +1,4 @@
-"""What a user waits for beyond a table in memory: one event that is pushed, and ``acep run`` as a whole process.
+"""What a user waits for beyond a table in memory: one event that is pushed, few events, and ``acep run`` as a process.
 
 The command is run on a Parquet file of W2 with 20 letters, and on one of five events, which have one match: what it
 costs to start is in both. Peak memory is that of the process, and a process is said to have needed what the one that
@@ -22,8 +22,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from acep_approx import compile_query
+from acep_approx import compile_query, compile_rules
+from acep_approx.api.matcher import Matcher
+from acep_approx.api.rule_set import RuleRun
 from experiments.peers.workloads import QUADRUPLES, letters
+from experiments.speed.rules import THREE, stream
 
 ROOT = Path(__file__).parent.parent.parent
 FIVE = pa.table({"ts": np.arange(5), "type": list("ABCDE")})
@@ -94,32 +97,65 @@ class Processes:
 
 
 class Pushes:
-    """A matcher that gets one event at a time, as a list with one dict.
+    """A matcher, or rules, that get one event at a time, as a list with one dict.
 
     Parameters
     ----------
+    target : Matcher or RuleRun
+    events : iterator of dict
     each : int
         Events of one measurement.
     """
 
-    def __init__(self, each: int) -> None:
+    def __init__(self, target: Matcher | RuleRun, events: Iterator[dict[str, Any]], each: int) -> None:
         self._each = each
-        self._matcher = compile_query(QUADRUPLES).matcher()
-        self._events: Iterator[dict[str, Any]] = self._stream()
+        self._target = target
+        self._events = events
 
-    def _stream(self) -> Iterator[dict[str, Any]]:
-        """The letters again and again, time goes on."""
-        types = letters(10_000, 20).column("type").to_pylist()
-        ts = 0
-        while True:
-            for name in types:
-                yield {"ts": ts, "type": name}
-                ts += 1
+    @classmethod
+    def to_matcher(cls, each: int) -> Pushes:
+        """W2 with 20 letters."""
+        return cls(compile_query(QUADRUPLES).matcher(), _again(letters(10_000, 20)), each)
+
+    @classmethod
+    def to_rules(cls, each: int) -> Pushes:
+        """Three rules that read and write one table, over a hundred keys."""
+        return cls(compile_rules(THREE).start(), _again(stream(10_000, 100)), each)
 
     def run(self) -> float:
         """Seconds of processor time for one event."""
         events = list(islice(self._events, self._each))
         start = time.process_time()
         for event in events:
-            self._matcher.push([event])
+            self._target.push([event])
+        return (time.process_time() - start) / self._each
+
+
+def _again(table: pa.Table) -> Iterator[dict[str, Any]]:
+    """The events again and again, time goes on."""
+    events, later = table.to_pylist(), 0
+    while True:
+        for event in events:
+            yield event | {"ts": event["ts"] + later}
+        later += events[-1]["ts"] + 1
+
+
+class FewEvents:
+    """A query that is matched with a thousand events again and again: W2 with 50 letters.
+
+    Parameters
+    ----------
+    each : int
+        Calls of one measurement.
+    """
+
+    def __init__(self, each: int) -> None:
+        self._each = each
+        self._query, self._events = compile_query(QUADRUPLES), letters(1000, 50)
+
+    def run(self) -> float:
+        """Seconds of processor time for one call."""
+        start = time.process_time()
+        for _ in range(self._each):
+            self._query.match(self._events).to_arrow()
         return (time.process_time() - start) / self._each

@@ -17,7 +17,7 @@ from acep_approx import compile_query
 from acep_approx.arrays import Ints, places
 from experiments.peers import loops as peers_loops
 from experiments.peers import plain as peers_plain
-from experiments.peers.workloads import BARS_APART, LETTERS_APART, RISING, STOCK_APART, WORKLOADS, Workload
+from experiments.peers.workloads import BARS_APART, LETTERS_APART, RISING, STOCK_APART, VALUES, WORKLOADS, Workload
 
 LETTERS = ("A", "B", "C", "D")
 
@@ -123,18 +123,30 @@ _letters = partial(Yardsticks, columns=("type",), codes=LETTERS, window=LETTERS_
 _stock = partial(Yardsticks, columns=("symbol", "price", "volume"), codes=(), window=STOCK_APART)
 _QUADRUPLES = _letters("list", peers_plain.list_quadruples, peers_loops.prepare_quadruples)
 
+_BARS = Yardsticks(
+    "list", peers_plain.list_rising, peers_loops.prepare_rising, ("type", "ts", "peak"), (RISING,), BARS_APART
+)
+
+
+def _compared(plain: Callable[..., Any], low: int, high: int, rise: int) -> Yardsticks:
+    """Those of W2 with conditions; see ``compared_quadruples``."""
+    return _letters("list", plain, partial(peers_loops.prepare_compared, low, high, rise), columns=("type", "x"))
+
+
 YARDSTICKS = {
     "W2-20": _QUADRUPLES,
     "W2-10": _QUADRUPLES,
     "W2-50": _QUADRUPLES,
+    "W2-10-equal": _compared(peers_plain.list_equal, 0, 0, -VALUES),
+    "W2-10-less": _compared(peers_plain.list_less, 1, VALUES, -VALUES),
+    "W2-10-both": _compared(peers_plain.list_both, 0, 0, 1),
     "W2-10-count": _letters("count", peers_plain.count_quadruples, peers_loops.prepare_counted_quadruples),
     "W2K": _letters("list", peers_plain.list_closures, peers_loops.prepare_closures),
     "W2K-count": _letters("count", peers_plain.count_closures, peers_loops.prepare_counted_closures),
     "W1-contiguity": _stock("scan", peers_plain.scan_contiguity, peers_loops.prepare_contiguous),
     "W1-next": _stock("scan", peers_plain.scan_next_match, peers_loops.prepare_next_match),
-    "W3": Yardsticks(
-        "list", peers_plain.list_rising, peers_loops.prepare_rising, ("type", "ts", "peak"), (RISING,), BARS_APART
-    ),
+    "W3": _BARS,
+    "W3-short": _BARS,
 }
 
 

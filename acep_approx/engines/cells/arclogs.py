@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import insort
+from collections.abc import Hashable
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
@@ -23,6 +24,7 @@ from acep_approx.kernels.cells.count import count_matches
 from acep_approx.kernels.cells.detect import NEVER
 from acep_approx.kernels.cells.layout import ENTRY_PLACE, HEAD_COLUMNS, Count, EventArrays, Logs, Tables, Update
 from acep_approx.ranges import COUNT, Range, check, check_arrays, number_in
+from acep_approx.remembered import Remembered
 
 
 @dataclass
@@ -37,6 +39,37 @@ class _Made:
     state: list[int] = field(default_factory=list)
     arc: list[int] = field(default_factory=list)
     passes: list[tuple[int, int, int]] = field(default_factory=list)
+
+    def copied(self) -> _Made:
+        """Another one that grows by itself."""
+        return _Made(self.known.copy(), self.state.copy(), self.arc.copy(), self.passes.copy())
+
+
+@dataclass(frozen=True)
+class _Built:
+    """The tables of an automaton, and what they were made of, after some classes became known one after the other.
+
+    ``most``: moves of a class at most. The rest: as in ``ArcLogs``.
+    """
+
+    determinised: Determinised
+    arcs: dict[tuple[int, int, int], int]
+    resets: dict[int, int]
+    in_order: list[tuple[int, list[tuple[int, list[int], int]], int]]
+    made: dict[int, _Made]
+    rank: Ints
+    tables: Tables
+    most: int
+    keeps_order: bool
+
+    def copied(self) -> _Built:
+        """The same, of which nothing that grows is shared."""
+        made = {c: one.copied() for c, one in self.made.items()}
+        own = self.determinised.copied(), self.arcs.copy(), self.resets.copy(), self.in_order.copy(), made
+        return _Built(*own, self.rank, self.tables, self.most, self.keeps_order)
+
+
+_BUILT: Remembered[_Built] = Remembered()
 
 
 class ArcLogs(Engine):
@@ -75,6 +108,7 @@ class ArcLogs(Engine):
         self._in_order: list[tuple[int, list[tuple[int, list[int], int]], int]] = []  # states by errors, then content
         self._made: dict[int, _Made] = {}  # per class the moves that are in the tables
         self._built = 0  # how many they are
+        self._told: tuple[Hashable, ...] | None = (cap,)  # which classes became known; None: more has been made since
         self.latest = np.zeros(0, np.int64)
         self.logs = np.zeros(0, np.int64)
         self.arena = np.zeros(0, np.int64)
@@ -86,8 +120,29 @@ class ArcLogs(Engine):
 
     def set_classes(self, classes: list[int]) -> None:
         """Take notice of event classes (letter masks) beyond those known."""
-        self.determinised.add_classes(classes[len(self.determinised.classes) :])
+        more = tuple(classes[len(self.determinised.classes) :])
+        if self._told is None:
+            self.determinised.add_classes(more)
+            self._build()
+            return
+        automaton, self._told = self.determinised.automaton, (*self._told, more)
+        known = _BUILT.get(automaton, self._told)
+        if known is not None:
+            self._take(known.copied())
+            return
+        self.determinised.add_classes(more)
         self._build()
+        parts = self.determinised, self.arcs, self._resets, self._in_order, self._made
+        built = _Built(*parts, self._rank, self.tables, self._pending.size // 2, self.keeps_order)
+        _BUILT.put(automaton, self._told, built.copied())
+
+    def _take(self, built: _Built) -> None:
+        """Take over tables that were made before."""
+        self.determinised, self.arcs, self._resets = built.determinised, built.arcs, built.resets
+        self._in_order, self._made, self._built = built.in_order, built.made, len(built.determinised.bound)
+        self._rank, self.tables, self.keeps_order = built.rank, built.tables, built.keeps_order
+        self._pending = np.zeros(2 * built.most, np.int64)
+        self._widen(len(self.determinised), len(self.arcs) + len(self._resets))
 
     def _arc(self, source: int, label: int, target: int) -> int:
         return self.arcs.setdefault((source, label, target), len(self.arcs) + len(self._resets))
@@ -247,6 +302,7 @@ class ArcLogs(Engine):
         else:
             copy.check(len(self.determinised.automaton.variables))
             states, logs = numbers_in(self._numbering(), self.determinised.add_vector, copy)
+            self._told = None
             self._build()
         self.clear(np.array([slot]))
         wanted = int(copy.lengths.sum())
@@ -324,6 +380,7 @@ class ArcLogs(Engine):
 
     def restore(self, header: dict[str, Any], arrays: dict[str, Ints], classes: list[int]) -> None:
         """Take over a state and make the tables for its event classes."""
+        self._told = None
         for vector in header["vectors"][1:]:
             self.determinised.add_vector(tuple(((s, frozenset(guard)), e) for s, guard, e in vector))
         self.arcs = {(source, label, target): arc for source, label, target, arc in header["arcs"]}
@@ -382,6 +439,8 @@ class ArcLogs(Engine):
         numpy.ndarray of int64, shape (2 h,)
             The hits: (event index, arc) of every way a match is completed, by rows, then by errors.
         """
+        if not events.slot.size:
+            return events.slot
         header = np.zeros(layout.UPDATE_HEADER, np.int64)
         header[layout.USED], header[layout.SLOT] = self.used, -1
         hits = np.zeros(2 * max(1024, events.slot.size, self._pending.size), np.int64)
@@ -408,10 +467,13 @@ class ArcLogs(Engine):
         latest = self.latest[first : first + len(self.determinised)]
         alive = np.flatnonzero(latest >= events.tick[event] - self.window)
         self.determinised.make([START, *alive.tolist()], int(events.cls[event]))
+        self._told = None
         self._build()
 
     def _sorted(self, hits: Ints, events: Grouped) -> Ints:
         """Hits by row, then by the rank of their arcs."""
+        if hits.size <= 2:
+            return hits
         pairs = hits.reshape(-1, 2)
         order = hits_in_order(events.row, pairs[:, 0], self._rank[pairs[:, 1]])
         return hits if order is None else pairs[order].ravel()

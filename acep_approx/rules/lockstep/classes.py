@@ -258,4 +258,5 @@ class JointClasses:
         """Where the events stand that may complete a match of a member."""
         if self._finishes is None:
             self._finishes = [np.array(some) for some in self._made.finishes]
-        return np.flatnonzero(self._finishes[member.number][joint[self._panel_of[member.number]]])
+        finishes = self._finishes[member.number][joint[self._panel_of[member.number]]]
+        return finishes.nonzero()[0]

@@ -32,7 +32,7 @@ from acep_approx.kernels.rules.lockstep import (
 from acep_approx.matching.outputs.output import Points
 from acep_approx.matching.stream_batch import StreamBatch
 from acep_approx.rules.firing import Firing, Known, OfBatch
-from acep_approx.rules.lockstep.arenas import CellArena, TableArena
+from acep_approx.rules.lockstep.arenas import NONE, CellArena, TableArena
 from acep_approx.rules.lockstep.classes import JointClasses, Member
 from acep_approx.rules.lockstep.questions import Acts, Live, Operands, Prepared, Questions
 from acep_approx.rules.matched import Matched, Moment, matched
@@ -88,6 +88,7 @@ class Loop:
         self._tables = arena
         self._cells = CellArena()
         self._known_rules = 0, np.zeros(0, np.int64)
+        self._made: tuple[tuple[object, ...], Circle] | None = None
         self._questions = Questions(live, arena, arena.tables[0].texts)
         self._begin()
 
@@ -95,6 +96,11 @@ class Loop:
         names = frozenset(self._live)
         self._members = [Member.made(number, one, names) for number, one in enumerate(self.rules)]
         self._joint = JointClasses(self._members)
+        self._key_columns = [*dict.fromkeys(one.pipeline.key_slots.columns for one in self.rules)]
+        needed = {name for one in self.rules for name in one.pipeline.recent.columns}
+        self._shown = [name for name in self._live if name in needed]
+        self._listed = [number for number, one in enumerate(self.rules) if one.lists]
+        self._counting = [n for n, one in enumerate(self.rules) if one.pipeline.preparer.is_count]
 
     def run(self, events: StreamBatch, given: OfBatch, rows: Sequence[Ints]) -> Ran:
         """Run a batch.
@@ -121,14 +127,13 @@ class Loop:
         asked = partial(self._joint.asked_for, joint)
         operands = self._questions.operands(tests, len(events), events.column, asked)
         self._tables.fit()
-        numbers = {n: _numbers(one, events) for n, one in enumerate(self.rules) if one.pipeline.preparer.is_count}
+        numbers = {n: _numbers(self.rules[n], events) for n in self._counting}
         seen = self._events(events, joint, rows, operands, [*numbers.values()])
         made = self._kernel(seen, operands, prepared)
         hits = made.hits[: made.made[0] * out.HIT].reshape(-1, out.HIT)
-        listed = [number for number, one in enumerate(self.rules) if one.lists]
-        classes = dict(zip(listed, made.classes.reshape(-1, len(events)), strict=True))
+        classes = dict(zip(self._listed, made.classes.reshape(-1, len(events)), strict=True))
         words, ok = made.words.reshape(-1, len(events)), made.ok.reshape(-1, len(events))
-        saw = {name: (words[n], ok[n]) for n, name in enumerate(self._shown())}
+        saw = {name: (words[n], ok[n]) for n, name in enumerate(self._shown)}
         of = [hits[hits[:, out.HIT_RULE] == number] if len(hits) else hits for number in range(len(self.rules))]
         return Ran(of, classes, saw, numbers, prepared)
 
@@ -155,7 +160,7 @@ class Loop:
     def _kernel(self, events: Events, operands: Operands, prepared: Prepared) -> Out:
         size, rules = events.size, len(self.rules)
         detection = self._cells.fit([one.cells for one in self.rules])
-        shown, listed = self._shown(), sum(one.lists for one in self.rules)
+        shown, listed = self._shown, len(self._listed)
         room = sum(map(len, prepared.at))
         made = Out(
             np.empty((room + 1) * out.HIT, np.int64), np.zeros(1, np.int64), np.zeros(rules, np.int64),
@@ -166,25 +171,21 @@ class Loop:
             self._tables.rows, self._acts.wanted(self._tables), self._acts.statements, prepared.writes,
             self._acts.undo(len(prepared.writes.row)), self._acts.scratch,
         )  # fmt: skip
-        lockstep(events, self._circle(operands, prepared, shown), detection, store, made)
+        lockstep(events, self._circle(operands, prepared), detection, store, made)
         return made
 
-    def _circle(self, operands: Operands, prepared: Prepared, shown: Sequence[str]) -> Circle:
+    def _circle(self, operands: Operands, prepared: Prepared) -> Circle:
+        """What the kernel is told of the rules; made anew where a part of it is."""
         tests, lists = self._questions.records([*self._joint.tests], operands)
-        extra = [number for name in shown for number in self._questions.shown(name)]
-        if extra:
-            tests = np.concatenate((tests, np.array(extra, np.int64)))
+        parts = tests, lists, self._joint.arrays(), self._rules()
         at = [self._tables.at(table) for table in self._acts.tables]
         statements = [number for pair in zip(at, prepared.first, strict=True) for number in pair]
-        first, entries, which, lookup = self._joint.arrays()
-        numbers = np.arange(len(shown)) + len(self._joint.tests)
-        return Circle(
-            self._rules(), np.array(statements, np.int64), first, entries, which, lookup, tests, lists, numbers
-        )
-
-    @property
-    def _key_columns(self) -> list[tuple[str, ...]]:
-        return [*dict.fromkeys(one.pipeline.key_slots.columns for one in self.rules)]
+        if self._made is None or any(one is not other for one, other in zip(self._made[0], parts, strict=True)):
+            if extra := [number for name in self._shown for number in self._questions.shown(name)]:
+                tests = np.concatenate((tests, np.array(extra, np.int64)))
+            numbers = np.arange(len(self._shown)) + len(self._joint.tests)
+            self._made = parts, Circle(parts[3], NONE, *parts[2], tests, lists, numbers)
+        return self._made[1]._replace(statements=np.array(statements, np.int64))
 
     def _rules(self) -> Ints:
         if self._known_rules[0] == self._cells.version:
@@ -203,10 +204,6 @@ class Loop:
         records += [0] * out.STATEMENTS + [len(self._acts.tables), -1]
         self._known_rules = self._cells.version, np.array(records, np.int64)
         return self._known_rules[1]
-
-    def _shown(self) -> list[str]:
-        needed = {name for one in self.rules for name in one.pipeline.recent.columns}
-        return [name for name in self._live if name in needed]
 
 
 def _numbers(rule: KernelRule, events: StreamBatch) -> Ints:

@@ -32,7 +32,7 @@ from acep_approx.query.rules.syntax import Holds
 from acep_approx.query.shape import walk
 from acep_approx.query.syntax import Attribute, Expression
 from acep_approx.rules.compiled import ReadColumn
-from acep_approx.rules.firing import Firing, Known, OfBatch, OfEvents, Statement, Taken
+from acep_approx.rules.firing import Firing, Known, OfBatch, OfEvents, Statement, Taken, nothing_taken
 from acep_approx.rules.lockstep.arenas import NONE, TableArena, begins, joined_statements
 from acep_approx.rules.lockstep.conditions import Test
 from acep_approx.rules.log import TableLog, room_to_undo, scratch_for
@@ -209,6 +209,9 @@ def _no_column(leaf: object) -> pa.Array:
     raise AssertionError(f"a constant names {leaf}")
 
 
+NO_WRITES = Writes(NONE, NONE, NONE, NONE, NONE, NONE, NONE)
+
+
 @dataclass(frozen=True)
 class Prepared:
     """What is ready to be written in a batch: for each statement the kernel runs, what it takes from its events.
@@ -263,21 +266,27 @@ class Acts:
         self._columns = max(len(log.rows.columns) for log in logs.values())
         self.scratch = scratch_for(self._columns)
         self._undo = Undo(np.zeros(1, np.int64), NONE, NONE, np.zeros(0, np.bool_))
+        self._masks: Bools | None = None
 
     def wanted(self, arena: TableArena) -> Bools:
         """The columns that are written, of all tables."""
-        masks = ((self._wanted.get(one.table.name), len(one.columns)) for one in arena.tables)
-        return np.concatenate([np.zeros(size, np.bool_) if mask is None else mask for mask, size in masks])
+        if self._masks is None:
+            masks = ((self._wanted.get(one.table.name), len(one.columns)) for one in arena.tables)
+            self._masks = np.concatenate([np.zeros(size, np.bool_) if mask is None else mask for mask, size in masks])
+        return self._masks
 
     def prepared(self, of: OfBatch, at: list[Ints]) -> Prepared:
         """What would be written for events of a batch, per rule."""
-        values = [OfEvents(of, own) for own in at]
-        taken = [self._firings[rule].takes(one, values[rule]) for rule, one in self._pairs]
+        if not any(map(len, at)):
+            return Prepared(NO_WRITES, [0] * len(self._pairs), [nothing_taken(self._width)] * len(self._pairs), at)
+        taken = [self._firings[rule].takes(one, OfEvents(of, at[rule])) for rule, one in self._pairs]
         sizes = [len(one.row) for one in taken]
         total, first = sum(sizes), begins(sizes)
         row, statement = np.empty(total, np.int64), np.empty(total, np.int64)
-        slots, states = (np.zeros((total, self._width), np.int64) for _ in range(2))
+        slots, states = np.zeros((2, total, self._width), np.int64)
         for one, begin, number in zip(taken, first, self._numbers, strict=True):
+            if not len(one.row):
+                continue
             part = slice(begin, begin + len(one.row))
             row[part], statement[part] = one.row, number
             slots[part, : one.slots.shape[1]], states[part, : one.slots.shape[1]] = one.slots, one.slot_state
