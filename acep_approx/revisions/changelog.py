@@ -248,7 +248,10 @@ Arrays = Mapping[str, pa.Array]
 
 def arrays_of(raw: pa.Table) -> dict[str, pa.Array]:
     """The columns of raw results."""
-    columns = (column.chunk(0) if column.num_chunks == 1 else column.combine_chunks() for column in raw.columns)
+    parts = raw.to_batches()
+    if len(parts) > 1:
+        parts = raw.combine_chunks().to_batches()
+    columns = parts[0].columns if parts else [column.combine_chunks() for column in raw.columns]
     return dict(zip(raw.column_names, columns, strict=True))
 
 

@@ -115,14 +115,14 @@ class Replay:
         stream.is_within = True
         changed = Changed()
         late = self._late(events)
-        place = np.zeros(len(events), np.int64)
         came = changed.came if self._lets_wait else changed.new
         self.tail.removed = []
         if not late and not len(removed[1]):
-            self._append_all(events, place, came)
+            self._append_all(events, came)
         elif (number := self._begins_again(events, late, removed)) is not None:
             self._append_again(number, events, late, removed, changed)
         else:
+            place = np.zeros(len(events), np.int64)
             prepared = self._prepared(events, place, 0)
             touched = self._insert(events.slice(0, late), prepared[1][:late])
             self._remove(*removed, touched)
@@ -130,7 +130,7 @@ class Replay:
                 self._note_depth(events.tick[:late], removed[0])
                 self._run_again(touched, changed)
             prepared[0].first_row = self._before - late
-            self._place(events.arrival[late:], place[late:])
+            place[late:] = self._places(events.arrival[late:])
             new = PlacedEvents.of(events, place, prepared[1]).slice(late, len(events) - late)
             self._forward(new, prepared[0].piece(late, len(new)), self._borders(len(new)), came)
         waiting = self.pipeline.results.as_if_ended()
@@ -141,24 +141,25 @@ class Replay:
         self.pipeline.done()
         return changed
 
-    def _append_all(self, events: Events, place: Ints, came: list[pa.Table]) -> None:
+    def _append_all(self, events: Events, came: list[pa.Table]) -> None:
         """Run events that come behind all others, in batches that are no longer than those of a plain run."""
         borders, first = self._borders(len(events)), 0
         while first < len(events):
             number = max(bisect_right(borders, first + BATCH_ROWS), 1)
             last = borders[number - 1]
-            part, places = events.slice(first, last - first), place[first:last]
-            self._place(part.arrival, places)
+            part = events if last - first == len(events) else events.slice(first, last - first)
+            places = self._places(part.arrival)
             batch, slot = self._prepared(part, places, 0)
             batch.first_row = self._before
             new = PlacedEvents.of(part, places, slot)
             self._forward(new, batch, [border - first for border in borders[:number]], came)
             borders, first = borders[number:], last
 
-    def _place(self, arrival: Ints, place: Ints) -> None:
-        """Give events that come behind all others their places."""
-        place[:] = self.tail.next_places(len(place))
-        self.tail.note_order(place, arrival)
+    def _places(self, arrival: Ints) -> Ints:
+        """The places of events, of these rows, that come behind all others."""
+        places = self.tail.next_places(len(arrival))
+        self.tail.note_order(self.tail.last_place, arrival)
+        return places
 
     def _begins_again(self, events: Events, late: int, removed: tuple[Ints, Ints]) -> int | None:
         """The segment from which on all is run once more, together with the events that come behind.
@@ -188,9 +189,7 @@ class Replay:
         del self.tail.segments[number + 1 :]
         self._before, self._since = segment.before, 0
         whole = Events.joined([old.plain(), events.slice(late, len(events) - late)])
-        place = np.empty(len(whole), np.int64)
-        place[: len(old)] = old.place
-        self._place(whole.arrival[len(old) :], place[len(old) :])
+        place = np.concatenate((old.place, self._places(whole.arrival[len(old) :])))
         batch, slot = self._prepared(whole, place, 0)
         batch.first_row = self._before
         self._forward(PlacedEvents.of(whole, place, slot), batch, self._borders(len(whole)), changed.came)

@@ -170,16 +170,18 @@ class Tail:
     def next_places(self, events: int, gap: int = 0) -> Ints:
         """Places for events behind all others, so far apart."""
         gap = max(gap, self.gap)
-        places = self.last_place + gap * np.arange(1, events + 1)
-        self.last_place += gap * events
-        return places
+        first, self.last_place = self.last_place, self.last_place + gap * events
+        return np.arange(first + gap, self.last_place + gap, gap)
 
-    def note_order(self, places: Ints, arrival: Ints) -> None:
-        """Remember whether all events so far came in order, with these behind all others, of the rows ``arrival``."""
-        if not len(arrival) or arrival[0] != self.in_order or places[0] != self.in_order * self.gap:
-            return  # the gaps between places behind all others are equal
+    def note_order(self, place: int, arrival: Ints) -> None:
+        """Remember whether all events so far came in order, with these, of the rows ``arrival``, behind all others.
+
+        ``place`` is that of the last one: the gaps between places behind all others are equal.
+        """
+        if not len(arrival) or arrival[0] != self.in_order:
+            return
         last = self.in_order + len(arrival) - 1
-        if arrival[-1] == last and places[-1] == last * self.gap and (arrival[1:] > arrival[:-1]).all():
+        if arrival[-1] == last and place == last * self.gap and (arrival[1:] > arrival[:-1]).all():
             self.in_order = last + 1
 
     def segment_of(self, ticks: Ints) -> Ints:
