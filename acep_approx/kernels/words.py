@@ -14,8 +14,11 @@ from acep_approx.jit.marks import inline
 from acep_approx.kernels.arithmetic import MIX
 
 Words = npt.NDArray[np.uint64]
+Letters = npt.NDArray[np.uint8]
 
 FIRST, SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
+DIGIT = np.uint64(15)
+ZERO, LETTER_A = ord("0"), ord("a")
 LONG, MIDDLE, SHORT = np.uint64(31), np.uint64(30), np.uint64(27)
 
 
@@ -86,3 +89,15 @@ def pair_off(high: Words, low: Words, gone: int, first: Ints, following: Ints, s
                 first[at] = following[other]
             else:
                 following[before] = following[other]
+
+
+@kernel
+def write_words(high: Words, low: Words, seed: Words, letters: Letters) -> None:
+    """Mix two words of each row once more, and write them as 32 hexadecimal digits each."""
+    for i in range(len(high)):
+        word = mix(np.uint64(high[i]))
+        for half in range(2):
+            for digit in range(16):
+                value = np.int64((word >> np.uint64(60 - 4 * digit)) & DIGIT)
+                letters[32 * i + 16 * half + digit] = value + (ZERO if value < 10 else LETTER_A - 10)
+            word = mix(np.uint64(low[i]) ^ np.uint64(seed[0]))

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from acep_approx.arrays import Bools, Ints
 from acep_approx.errors import DataError
 from acep_approx.events.columns import to_arrow, to_numpy
-from acep_approx.kernels.words import Words, add_words, fold_numbers, pair_off
+from acep_approx.kernels.words import Letters, Words, add_words, fold_numbers, pair_off, write_words
 from acep_approx.matching.outputs.bind import BoundEvents, Wide
 from acep_approx.matching.outputs.output import SLOT, Stamps
 from acep_approx.matching.outputs.returns import ReturnColumns
@@ -26,6 +26,7 @@ from acep_approx.revisions.segments import Lookup, Tail
 
 INSERT, DELETE = "+I", "-D"
 NO_SEEDS = np.zeros(2, np.uint64)
+NO_PLACES = np.zeros(0, np.int64)
 ADDED = ("op", "match_id")
 """Columns of a changelog behind those of the results."""
 NOT_COMPARED = ("missing", "position")
@@ -36,7 +37,7 @@ NOT_COMPARED = ("missing", "position")
 class Changed:
     """Raw results that are taken back, and those that come; rows that are in both have not changed.
 
-    ``new``: results that come and cannot have been there before.
+    ``new``: those of events that come behind all others, which are put out last.
     """
 
     gone: list[pa.Table] = field(default_factory=list)
@@ -87,6 +88,8 @@ class Changelog:
         raw = pipeline.nothing().column_names
         self._variables: Sequence[str] = shown if binds else ("row",)  # they hold places
         self._named = (*self._variables, *(name for name in ENDS if name in raw))
+        # results that differ may be shown alike where events change, or where not all that tells them apart is shown
+        self._may_look_alike = id is not None or self._is_algebra or bool(self._returns)
         self._of_best = tuple(name for name in raw if name.startswith(BOUND))  # what match points are read of, no more
         if binds and not (self._is_algebra or self._returns):
             self._events.check_apart(self._variables, pipeline.preparer.key_columns)
@@ -127,15 +130,13 @@ class Changelog:
     def table(self, changed: Changed, tail: Tail) -> pa.Table:
         """What changed: first what is taken back, then what came."""
         self._know()
-        gone, came, new = (sum(table.num_rows for table in some) for some in (changed.gone, changed.came, changed.new))
-        raw = arrays_of(self._joined([*changed.gone, *changed.came, *changed.new]))
+        whole = self._joined([*changed.gone, *changed.came, *changed.new])
+        gone, rows, raw = sum(table.num_rows for table in changed.gone), whole.num_rows, arrays_of(whole)
         if gone:
-            old = {name: column.slice(0, gone + came) for name, column in raw.items()}
-            stays = not_shared(old, gone, gone + came)
-            which = to_arrow(np.flatnonzero(np.append(stays, np.ones(new, np.bool_))))
-            raw = {name: column.take(which) for name, column in raw.items()}
-            gone, came = int(stays[:gone].sum()), int(stays[gone:].sum())
-        return self._table(raw, gone, came + new, tail)
+            stays = not_shared(raw, gone, rows)
+            whole = pa.RecordBatch.from_arrays([*raw.values()], names=[*raw]).take(to_arrow(np.flatnonzero(stays)))
+            gone, rows, raw = int(stays[:gone].sum()), whole.num_rows, dict(zip(raw, whole.columns, strict=True))
+        return self._table(raw, gone, rows, tail)
 
     def _know(self) -> None:
         """Take over the types that the columns have got by now."""
@@ -146,14 +147,13 @@ class Changelog:
 
     def _joined(self, tables: Sequence[pa.Table]) -> pa.Table:
         whole = [table for table in tables if table.num_rows]
-        if len(whole) > 1:
-            return pa.concat_tables(whole)
-        return whole[0] if whole else self._pipeline.nothing()
+        if not whole:
+            return self._pipeline.nothing()
+        return pa.concat_tables(whole) if len(whole) > 1 else whole[0]
 
-    def _table(self, raw: Arrays, gone: int, came: int, tail: Tail) -> pa.Table:
-        rows = gone + came
+    def _table(self, raw: Arrays, gone: int, rows: int, tail: Tail) -> pa.Table:
         is_known = not self.needed and tail.in_order * tail.gap > tail.last_place  # no event is looked up
-        places = self._places(raw, self.places) if not is_known else np.zeros(0, np.int64)
+        places = NO_PLACES if is_known else self._places(raw, self.places)
         lookup = Lookup(tail.parts() if len(places) else (), places, self._schema, tail)
         columns = self._columns(raw, rows, lookup)
         if not self._is_changelog:
@@ -164,13 +164,16 @@ class Changelog:
                 code="ACEP-D043",
                 hint="choose another name for the variable, the output or the key",
             )
-        ops = _texts(DELETE * gone + INSERT * came, len(INSERT))
+        ops = _texts((DELETE * gone + INSERT * (rows - gone)).encode(), len(INSERT))
         words = self._words(raw, rows, lookup)
-        table = pa.table({**columns, "op": ops, "match_id": _texts(_digits(*words), 32)})
-        return _without_pairs(table, words[0], gone)
+        letters = np.empty(32 * rows, np.uint8)
+        for piece in write_words.pieces(rows):
+            write_words(words[0][piece], words[1][piece], self._seeds, letters[32 * piece.start :])
+        table = pa.table({**columns, "op": ops, "match_id": _texts(letters, 32)})
+        return _without_pairs(table, words[0], gone) if self._may_look_alike else table
 
     def _places(self, raw: Arrays, names: Sequence[str]) -> Ints:
-        return np.concatenate([np.zeros(0, np.int64), *(_values(raw[name]) for name in names)])
+        return np.concatenate([NO_PLACES, *(_values(raw[name]) for name in names)])
 
     def _columns(self, raw: Arrays, rows: int, lookup: Lookup) -> dict[str, pa.Array]:
         if self._is_algebra:  # attributes may have any name, and stand for no events
@@ -206,7 +209,7 @@ class Changelog:
     # --- ids ------------------------------------------------------------------------------------------------
 
     def _words(self, raw: Arrays, rows: int, lookup: Lookup) -> tuple[Words, Words]:
-        """The id of each result: 128 bits of what it binds, by the names of the events, and of when."""
+        """Two words for each result, of which its id is made: of what it binds, by the names of events, and of when."""
         output, seeds = self._pipeline.output, self._seeds
         high, low = (np.full(rows, seed) for seed in seeds)
         places = self._places(raw, self._named)
@@ -220,7 +223,7 @@ class Changelog:
                 _fold(raw[name], seeds, (high, low))
             if output.by_errors:
                 _fold(raw["errors"], NO_SEEDS, (high, low))
-            return mixed(high), mixed(low ^ seeds[0])
+        return high, low
 
     def _names(self, places: Ints, lookup: Lookup) -> tuple[Words, Words]:
         """Two words that stand for each event: for its id, and which one it is of those that have it.
@@ -245,32 +248,28 @@ Arrays = Mapping[str, pa.Array]
 
 def arrays_of(raw: pa.Table) -> dict[str, pa.Array]:
     """The columns of raw results."""
-    columns = (column.chunk(0) if column.num_chunks == 1 else column.combine_chunks() for column in raw.columns)
+    parts = raw.to_batches()
+    if len(parts) > 1:
+        parts = raw.combine_chunks().to_batches()
+    columns = parts[0].columns if parts else [column.combine_chunks() for column in raw.columns]
     return dict(zip(raw.column_names, columns, strict=True))
 
 
-def _texts(letters: str, each: int) -> pa.Array:
+def _texts(letters: bytes | Letters, each: int) -> pa.Array:
     """A column of texts of ``each`` letters, which stand one after the other."""
     offsets = np.arange(0, len(letters) + 1, each, dtype=np.int32)
-    return pa.StringArray.from_buffers(len(offsets) - 1, pa.py_buffer(offsets), pa.py_buffer(letters.encode()))
-
-
-def _digits(high: Words, low: Words) -> str:
-    """Pairs of words as hexadecimal digits."""
-    return np.stack([high, low], axis=1).astype(">u8").tobytes().hex()
+    return pa.StringArray.from_buffers(len(offsets) - 1, pa.py_buffer(offsets), pa.py_buffer(letters))
 
 
 def _without_pairs(table: pa.Table, word: Words, gone: int) -> pa.Table:
     """A changelog without rows that go and come again alike: an update may leave what is shown of a match as it was.
 
-    Complexity: O(rows); Python looks only at matches that go and come. Their ids begin with ``word``.
+    Complexity: O(rows); Python looks only at matches that go and come. Their ids are made of ``word``, and more.
     """
-    if not 0 < gone < table.num_rows or set(word[:gone].tolist()).isdisjoint(word[gone:].tolist()):
+    both = np.intersect1d(word[:gone], word[gone:])
+    if not len(both):
         return table
-    ids = table.column("match_id")
-    both = pc.is_in(ids.slice(gone), value_set=ids.slice(0, gone))
-    came = gone + np.flatnonzero(to_numpy(both.combine_chunks()))
-    went = np.flatnonzero(to_numpy(pc.is_in(ids.slice(0, gone), value_set=ids.take(to_arrow(came))).combine_chunks()))
+    went, came = np.flatnonzero(np.isin(word[:gone], both)), gone + np.flatnonzero(np.isin(word[gone:], both))
     shown = table.drop_columns(["op"])
     waiting: dict[str, list[int]] = {}
     for place, row in zip(went.tolist(), shown.take(to_arrow(went)).to_pylist(), strict=True):

@@ -60,11 +60,11 @@ class FinalRun:
     def _note(self, events: Events) -> None:
         """Remember which row each event is, unless they come in the order of their rows."""
         first, tail = self._events, self.tail
-        place = np.arange(first, first + len(events))
         self._events += len(events)
-        tail.note_order(place, events.arrival)
-        tail.last_place = int(place[-1])
+        tail.last_place = self._events - 1
+        tail.note_order(tail.last_place, events.arrival)
         if self._changelog.needed or tail.in_order < self._events:
+            place = np.arange(first, self._events)
             tail.passed.append(PlacedEvents.of(events, place, place))
 
     def _forget(self, tick: int) -> None:

@@ -30,6 +30,8 @@ from acep_approx.run.watermarks import ENDED, NEVER
 PIECE, LEAST_PIECE = 1 << 15, 1 << 10
 """Most and fewest events that a segment begins with where many come at once. The last one has as many as changes lately
 reached back: a segment has a price, and so has going back too far."""
+MORE = 4
+"""So many times as many events must come as are run once more, so that all keys of these are."""
 DECAY = 0.9
 """How much of a distance is remembered from one change to the next."""
 WORDS_PER_EVENT = 16
@@ -49,6 +51,9 @@ class Replay:
     id : str, optional
         The column that orders events of one time.
     """
+
+    runs_all_again = True
+    """Whether keys that have not changed may be run again with the others."""
 
     def __init__(self, pipeline: Pipeline, changelog: Changelog, id: str | None = None) -> None:  # noqa: A002
         self.pipeline = pipeline
@@ -78,7 +83,7 @@ class Replay:
             return late
         old = self.tail.segments[-1].events  # those of this time come behind the others, or between them
         old, new = old.where(old.tick == self.head), events.slice(late, tied - late)
-        both = Events.joined([Events(e.tick, e.arrival, e.tie, e.data) for e in (old, new)])
+        both = Events.joined([old.plain(), new])
         order = order_of(both, () if self._id is None else (self._id,))
         return late if (order[1:] > order[:-1]).all() else tied
 
@@ -110,19 +115,24 @@ class Replay:
         stream.is_within = True
         changed = Changed()
         late = self._late(events)
-        place = np.zeros(len(events), np.int64)
         came = changed.came if self._lets_wait else changed.new
         self.tail.removed = []
-        if late or len(removed[1]):
+        if not late and not len(removed[1]):
+            self._append_all(events, came)
+        elif (number := self._begins_again(events, late, removed)) is not None:
+            self._append_again(number, events, late, removed, changed)
+        else:
+            place = np.zeros(len(events), np.int64)
             prepared = self._prepared(events, place, 0)
             touched = self._insert(events.slice(0, late), prepared[1][:late])
             self._remove(*removed, touched)
             if touched:
                 self._note_depth(events.tick[:late], removed[0])
                 self._run_again(touched, changed)
-            self._append(events, place, prepared, late, self._borders(len(events) - late), came)
-        else:
-            self._append_all(events, place, came)
+            prepared[0].first_row = self._before - late
+            place[late:] = self._places(events.arrival[late:])
+            new = PlacedEvents.of(events, place, prepared[1]).slice(late, len(events) - late)
+            self._forward(new, prepared[0].piece(late, len(new)), self._borders(len(new)), came)
         waiting = self.pipeline.results.as_if_ended()
         changed.gone += self._waiting
         changed.came += waiting
@@ -131,35 +141,58 @@ class Replay:
         self.pipeline.done()
         return changed
 
-    def _append_all(self, events: Events, place: Ints, came: list[pa.Table]) -> None:
+    def _append_all(self, events: Events, came: list[pa.Table]) -> None:
         """Run events that come behind all others, in batches that are no longer than those of a plain run."""
         borders, first = self._borders(len(events)), 0
         while first < len(events):
             number = max(bisect_right(borders, first + BATCH_ROWS), 1)
             last = borders[number - 1]
-            part, places = events.slice(first, last - first), place[first:last]
-            prepared = self._prepared(part, places, 0)
-            self._append(part, places, prepared, 0, [border - first for border in borders[:number]], came)
+            part = events if last - first == len(events) else events.slice(first, last - first)
+            places = self._places(part.arrival)
+            batch, slot = self._prepared(part, places, 0)
+            batch.first_row = self._before
+            new = PlacedEvents.of(part, places, slot)
+            self._forward(new, batch, [border - first for border in borders[:number]], came)
             borders, first = borders[number:], last
 
-    def _append(
-        self,
-        events: Events,
-        place: Ints,
-        prepared: tuple[StreamBatch, Ints],
-        late: int,
-        borders: Sequence[int],
-        came: list[pa.Table],
+    def _places(self, arrival: Ints) -> Ints:
+        """The places of events, of these rows, that come behind all others."""
+        places = self.tail.next_places(len(arrival))
+        self.tail.note_order(self.tail.last_place, arrival)
+        return places
+
+    def _begins_again(self, events: Events, late: int, removed: tuple[Ints, Ints]) -> int | None:
+        """The segment from which on all is run once more, together with the events that come behind.
+
+        None where that costs more than to run single keys again: these events are not many more, or few keys change.
+        """
+        changes = late + len(removed[1])
+        if not self.runs_all_again or changes < self.pipeline.key_slots.slots:
+            return None
+        first = min(int(ticks.min()) for ticks in (events.tick[:late], removed[0]) if len(ticks))
+        number = int(self.tail.segment_of(np.array([first]))[0])
+        again = sum(map(len, self.tail.segments[number:]))
+        return number if MORE * again <= len(events) - late else None
+
+    def _append_again(
+        self, number: int, events: Events, late: int, removed: tuple[Ints, Ints], changed: Changed
     ) -> None:
-        """Run events, which were prepared, but for the first ``late`` ones; ``place`` gets the places of the others."""
-        batch, slot = prepared
-        batch.first_row = self._before - late
-        place[late:] = self.tail.next_places(len(events) - late)
-        self.tail.note_order(place[late:], events.arrival[late:])
-        new = PlacedEvents.of(events, place, slot)
-        if late:
-            new, batch = new.slice(late, len(events) - late), batch.piece(late, len(events) - late)
-        self._forward(new, batch, borders, came)
+        """Bring all keys back to where a segment begins, and run what came since, the change and what comes."""
+        self._insert(events.slice(0, late), np.zeros(late, np.int64))
+        self._remove(*removed, {})
+        self._note_depth(events.tick[:late], removed[0])
+        segment, *behind = self.tail.segments[number:]
+        segment.snapshot.bring_back(np.arange(self.pipeline.key_slots.slots))
+        old = PlacedEvents.joined([one.events for one in (segment, *behind)])
+        changed.gone += [table for one in (segment, *behind) for table in one.results]
+        segment.parts, segment.results = [], []
+        del self.tail.segments[number + 1 :]
+        self._before, self._since = segment.before, 0
+        whole = Events.joined([old.plain(), events.slice(late, len(events) - late)])
+        place = np.concatenate((old.place, self._places(whole.arrival[len(old) :])))
+        batch, slot = self._prepared(whole, place, 0)
+        batch.first_row = self._before
+        self._forward(PlacedEvents.of(whole, place, slot), batch, self._borders(len(whole)), changed.came)
 
     def _note_depth(self, *ticks: Ints) -> None:
         """Remember how many events back a change reaches."""
@@ -172,15 +205,18 @@ class Replay:
     def _insert(self, late: Events, slot: Ints) -> dict[int, list[PlacedEvents]]:
         """Put late events into their segments; returns what each segment got."""
         touched: dict[int, list[PlacedEvents]] = {}
-        number = self.tail.segment_of(late.tick)
-        for one in np.unique(number).tolist():
-            which = np.flatnonzero(number == one)
-            placed = self.tail.insert(one, late.take(which), slot[which], self._id)
+        number, first = self.tail.segment_of(late.tick), 0
+        while first < len(number):  # they are in order, and so are the segments
+            one = int(number[first])
+            last = int(np.searchsorted(number, one, side="right"))
+            some, slots = late.slice(first, last - first), slot[first:last]
+            placed = self.tail.insert(one, some, slots, self._id)
             if placed is None:
-                self._place_anew(one, len(which) + 1)
-                placed = self.tail.insert(one, late.take(which), slot[which], self._id)
+                self._place_anew(one, last - first + 1)
+                placed = self.tail.insert(one, some, slots, self._id)
             assert placed is not None
             touched.setdefault(one, []).append(placed)
+            first = last
         return touched
 
     def _remove(self, tick: Ints, arrival: Ints, touched: dict[int, list[PlacedEvents]]) -> None:

@@ -39,6 +39,10 @@ class PlacedEvents(Events):
         """Events that are in order, with their places and slots."""
         return cls(events.tick, events.arrival, events.tie, events.data, place, slot)
 
+    def plain(self) -> Events:
+        """The same without places and slots."""
+        return Events(self.tick, self.arrival, self.tie, self.data)
+
 
 def places_between(old: Ints, is_new: Bools, low: int, high: int) -> Ints | None:
     """Places for events that come in between others.
@@ -166,16 +170,18 @@ class Tail:
     def next_places(self, events: int, gap: int = 0) -> Ints:
         """Places for events behind all others, so far apart."""
         gap = max(gap, self.gap)
-        places = self.last_place + gap * np.arange(1, events + 1)
-        self.last_place += gap * events
-        return places
+        first, self.last_place = self.last_place, self.last_place + gap * events
+        return np.arange(first + gap, self.last_place + gap, gap)
 
-    def note_order(self, places: Ints, arrival: Ints) -> None:
-        """Remember whether all events so far came in order, with these behind all others, of the rows ``arrival``."""
-        if not len(arrival) or arrival[0] != self.in_order or places[0] != self.in_order * self.gap:
-            return  # the gaps between places behind all others are equal
+    def note_order(self, place: int, arrival: Ints) -> None:
+        """Remember whether all events so far came in order, with these, of the rows ``arrival``, behind all others.
+
+        ``place`` is that of the last one: the gaps between places behind all others are equal.
+        """
+        if not len(arrival) or arrival[0] != self.in_order:
+            return
         last = self.in_order + len(arrival) - 1
-        if arrival[-1] == last and places[-1] == last * self.gap and (arrival[1:] > arrival[:-1]).all():
+        if arrival[-1] == last and place == last * self.gap and (arrival[1:] > arrival[:-1]).all():
             self.in_order = last + 1
 
     def segment_of(self, ticks: Ints) -> Ints:
@@ -193,7 +199,7 @@ class Tail:
         return gone
 
     def insert(self, number: int, events: Events, slot: Ints, id: str | None) -> PlacedEvents | None:  # noqa: A002
-        """Put events into a segment, each in its place; None where there is no room between two others.
+        """Put events, in order, into a segment, each in its place; None where there is no room between two others.
 
         Complexity: O(events of the segment), and of those between the first and the last of the new ones O(n log n).
         """
@@ -202,19 +208,17 @@ class Tail:
         old = segment.events
         first = int(np.searchsorted(old.tick, events.tick.min(), side="left"))
         last = int(np.searchsorted(old.tick, events.tick.max(), side="right"))
-        some = old.slice(first, last - first)
-        both_ids = () if id is None else [e.data.select([id]) for e in (some, events)]
+        both_ids = () if id is None else [old.data.slice(first, last - first).select([id]), events.data.select([id])]
         ids = [one_table(both_ids).column(0).combine_chunks()] if both_ids else ()
-        tick, tie = np.concatenate((some.tick, events.tick)), np.concatenate((some.tie, events.tie))
-        order = in_order(tick, tie, ids)
-        is_new = order >= len(some)
+        tick = np.concatenate((old.tick[first:last], events.tick))
+        order = in_order(tick, np.concatenate((old.tie[first:last], events.tie)), ids)
+        is_new = order >= last - first
         low = int(old.place[first - 1]) if first else self._before(number)
         high = int(old.place[last]) if last < len(old) else self._behind(number, len(events))
-        places = places_between(some.place, is_new, low, high)
+        places = places_between(old.place[first:last], is_new, low, high)
         if places is None:
             return None
-        which = order[is_new] - len(some)
-        placed = PlacedEvents.of(events.take(which), places, slot[which])
+        placed = PlacedEvents.of(events, places, slot)  # the new ones are in order, by the same columns
         both = PlacedEvents.joined([old, placed])
         segment.parts = [both.take(np.argsort(both.place, kind="stable"))]
         self.last_place = max(self.last_place, int(places[-1]))
@@ -290,8 +294,12 @@ class Lookup:
 
     def __init__(self, parts: Sequence[PlacedEvents], places: Ints, schema: pa.Schema, tail: Tail) -> None:
         self._schema = schema
-        low, high = int(places.min(initial=2**62)), int(places.max(initial=-1))
+        self._columns: dict[str, pa.ChunkedArray] = {}
         self._in_order, self._gap, self.has_twins = tail.in_order * tail.gap, tail.gap, tail.has_twins
+        if not parts:
+            self._parts, self._order, self._place = [], None, np.zeros(0, np.int64)
+            return
+        low, high = int(places.min(initial=2**62)), int(places.max(initial=-1))
         if self.has_twins:  # no event was taken back, so all parts are in order
             first = sum(part.place[-1] < low for part in parts)
             while 0 < first < len(parts) and parts[first - 1].tick[-1] == parts[first].tick[0]:
@@ -302,7 +310,6 @@ class Lookup:
         is_sorted = bool((joined[1:] > joined[:-1]).all())
         self._order = None if is_sorted else np.argsort(joined, kind="stable")
         self._place = joined if self._order is None else joined[self._order]
-        self._columns: dict[str, pa.ChunkedArray] = {}
 
     def find(self, places: Ints) -> Ints:
         """Where events stand among all."""

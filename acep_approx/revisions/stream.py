@@ -48,6 +48,7 @@ from acep_approx.run.waiting import Waiting
 from acep_approx.run.watermarks import ENDED, NEVER, Watermarks
 
 Part = frozenset[Expression]
+NONE = np.zeros(0, np.int64)
 PROGRESSED = ("mz_progressed", "progressed")
 
 
@@ -403,8 +404,9 @@ class RevisedStream:
         """Run what lies before the horizon now, and take back what is gone; gives what changes."""
         watermark = self.final
         horizon = min(watermark + self.beyond, ENDED) if self.beyond < ENDED else ENDED
-        tick, arrival = np.array(gone, np.int64).reshape(-1, 2).T
+        tick = arrival = NONE
         if len(gone):
+            tick, arrival = np.array(gone, np.int64).T
             here = np.isin(arrival, self.waiting.remove(arrival))
             tick, arrival = tick[~here], arrival[~here]
         tables = self.run.take(self.waiting.due(horizon) or [self.none], (tick, arrival), watermark)

@@ -45,6 +45,8 @@ class ReplayWithinBudget(Replay):
         As for ``Replay``; the pipeline sheds.
     """
 
+    runs_all_again = False
+
     def __init__(self, pipeline: Pipeline, changelog: Changelog, id: str | None = None) -> None:  # noqa: A002
         super().__init__(pipeline, changelog, id)
         self._arena.notes.keep(self._arena.worth)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from operator import is_
 from typing import ClassVar, Self
 
 import numpy as np
@@ -57,8 +58,12 @@ class Events:
 
     def batch(self, columns: Sequence[str], first_row: int, rows: Ints | None = None) -> EventBatch:
         """The events as a query takes them, with some columns; ``rows``: their numbers, where these leave gaps."""
-        arrays = [encode_text(self.data.column(name)) for name in columns]
-        return EventBatch(first_row, self.tick, pa.RecordBatch.from_arrays(arrays, names=list(columns)), rows=rows)
+        data = with_all(self.data, [*columns])
+        there = data.columns
+        arrays = [encode_text(column) for column in there]
+        if not all(map(is_, arrays, there)):
+            data = pa.RecordBatch.from_arrays(arrays, names=data.schema.names)
+        return EventBatch(first_row, self.tick, data, rows=rows)
 
     @classmethod
     def joined(cls, parts: Sequence[Self]) -> Self:
@@ -73,11 +78,11 @@ class Events:
         tie = columns["arrival"] if is_same else np.concatenate([part.tie for part in parts])
         batches = [part.data for part in parts]
         if all(batch.schema.equals(batches[0].schema) for batch in batches[1:]):
-            table = pa.Table.from_batches(batches)
+            data = pa.concat_batches(batches)
         else:
             there = dict.fromkeys(name for batch in batches for name in batch.schema.names)
             table = one_table([with_all(batch, [*there]) for batch in batches])
-        (data,) = table.combine_chunks().to_batches() or batches[:1]
+            (data,) = table.combine_chunks().to_batches() or batches[:1]
         return cls(**columns, tie=tie, data=data)
 
 
@@ -92,16 +97,12 @@ def with_all(data: pa.RecordBatch, names: list[str]) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(arrays, names=names)
 
 
-def are_in_order(events: Events, ties: Sequence[str]) -> bool:
-    """Whether events are surely in order, as ``order_of`` puts them."""
-    return _rise(events.tick, events.tie, has_columns=bool(ties))
-
-
-def _rise(tick: Ints, tie: Ints, *, has_columns: bool) -> bool:
-    rises = tick[1:] > tick[:-1]
-    if rises.all() or has_columns:
-        return bool(rises.all())
-    return bool((rises | ((tick[1:] == tick[:-1]) & (tie[1:] > tie[:-1]))).all())
+def sorted_events(events: Events, ties: Sequence[str]) -> Events:
+    """Events in order of time, then of the columns ``ties``, then of ``tie``; see ``in_order``."""
+    if (events.tick[1:] > events.tick[:-1]).all():
+        return events
+    order = order_of(events, ties)
+    return events if (order[1:] > order[:-1]).all() else events.take(order)
 
 
 def order_of(events: Events, ties: Sequence[str]) -> Ints:
@@ -131,7 +132,8 @@ def in_order(tick: Ints, tie: Ints, columns: Sequence[pa.Array] = ()) -> Ints:
     >>> in_order(np.array([2, 1, 1]), np.arange(3), [pa.array(["a", "c", "b"])]).tolist()
     [2, 1, 0]
     """
-    if _rise(tick, tie, has_columns=bool(columns)):
+    rises = tick[1:] > tick[:-1]
+    if rises.all() or (not columns and (rises | ((tick[1:] == tick[:-1]) & (tie[1:] > tie[:-1]))).all()):
         return np.arange(len(tick))
     order = np.argsort(tick, kind="stable")
     ordered = tick[order]

@@ -12,7 +12,7 @@ import pyarrow as pa
 from acep_approx.arrays import Ints
 from acep_approx.events.columns import encode_text
 from acep_approx.events.reading.widening import with_marks
-from acep_approx.run.events import Events, are_in_order, order_of
+from acep_approx.run.events import Events, sorted_events
 
 APART = 1 << 14
 """Events from which on it is cheaper to run them by themselves than to copy them behind those that waited."""
@@ -82,10 +82,7 @@ class Waiting:
         return [self._sorted(Events.joined(both))]
 
     def _sorted(self, events: Events) -> Events:
-        if are_in_order(events, self._ties):
-            return events
-        order = order_of(events, self._ties)
-        return events if (order[1:] > order[:-1]).all() else events.take(order)
+        return sorted_events(events, self._ties)
 
 
 def _alone(events: Events) -> Events:
