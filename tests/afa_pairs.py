@@ -67,14 +67,6 @@ PAIRS = (
         "WITHIN 9",
     ),
     Pair(
-        "skip till next match, by OTHERWISE",
-        "SEQ(A a, B b, C c) WHERE skip_till_next_match { [g] AND b.x > a.x AND c.y > 0 }",
-        """REGISTERS low INT  q0 -> q1 ON A a SET low = x  q1 -> q2 ON B b WHEN x > low
-        q2 -> q3 ON C c WHEN y > 0  IGNORE q1, q2 OTHERWISE  FINAL q3""",
-        "WITHIN 9",
-        "WHERE [g]",
-    ),
-    Pair(
         "an event may be missing",
         "SEQ(A a, B b, C c)",
         "q0 -> q1 ON A a  q1 -> q2 ON B b  q2 -> q3 ON C c  IGNORE q1, q2  FINAL q3",

@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from random import Random
 from typing import Any
-from zlib import crc32
 
 import numpy as np
 import numpy.typing as npt
@@ -215,7 +214,6 @@ def afa_query(dice: Dice) -> QuerySyntax | None:
         outputs=maker.outputs(machine, is_set) if dice.chance(2) else (),
     )
     query = replace(query, functions=FUNCTIONS if any(map(calls, expressions_of(machine))) else ())
-    query = replace(query, pattern=choosing(query, machine))
     try:
         check(query)
     except QueryError as error:
@@ -223,13 +221,6 @@ def afa_query(dice: Dice) -> QuerySyntax | None:
             return None
         raise
     return query
-
-
-def choosing(query: QuerySyntax, machine: Machine) -> Machine:
-    """A third of the machines that may say OTHERWISE say it; by their texts, so that other worlds stay as they are."""
-    if query.errors or any(arc.kind != "on" for arc in machine.arcs) or crc32(to_text(machine).encode()) % 3:
-        return machine
-    return replace(machine, ignores=tuple(replace(rule, otherwise=True) for rule in machine.ignores))
 
 
 class Maker:
@@ -486,7 +477,6 @@ def constructs(query: QuerySyntax) -> set[str]:
     found |= {"silent set"} if any(arc.kind != "on" and arc.sets for arc in machine.arcs) else set()
     for rule in machine.ignores:
         found.add("IGNORE" + (" ON" if rule.type else "") + (" WHEN" if rule.when else ""))
-        found |= {"OTHERWISE"} if rule.otherwise else set()
         found |= {"IGNORE by registers"} if named(rule.when) else set()
     found |= {"RETURN"} if query.outputs else set()
     found |= {"functions"} if query.functions else set()

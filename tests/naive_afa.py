@@ -194,8 +194,7 @@ class Operator:
 
     def ignores(self, one: Configuration, row: int) -> bool:
         """Whether a configuration may stay as it is at an event."""
-        rules = [rule for rule in self.machine.ignores if one.state in rule.states and self.is_asked(rule, one, row)]
-        return any(not rule.otherwise for rule in rules) or (bool(rules) and not any(self.consuming(one, row)))
+        return any(one.state in rule.states and self.is_asked(rule, one, row) for rule in self.machine.ignores)
 
     def is_asked(self, part: MachineArc | IgnoreRule, one: Configuration, row: int) -> bool:
         """Whether an event is what an arc or a rule asks for."""

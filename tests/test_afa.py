@@ -75,7 +75,6 @@ def test_worlds_hold_what_they_should() -> None:
         "IGNORE": 80,
         "IGNORE ON WHEN": 20,
         "IGNORE by registers": 20,
-        "OTHERWISE": 20,
         "RETURN": 100,
         "functions": 30,
     }
@@ -186,8 +185,6 @@ def rows_of(text: str) -> list[dict[str, Any]]:
     [
         ("a -> b ON A v  b -> c ON B v  FINAL c", "WITHIN 9", "A B C A C B", {("v", (0, 1))}),
         ("a -> b ON A v  b -> c ON B v  IGNORE b ON C  FINAL c", "WITHIN 9", "A C B A D B", {("v", (0, 2))}),
-        ("a -> b ON A v  b -> c ON B v  IGNORE b OTHERWISE  FINAL c", "WITHIN 9", "A C B B", {("v", (0, 2))}),
-        ("a -> b ON A v  b -> c ON B v  IGNORE b ON C OTHERWISE  FINAL c", "WITHIN 9", "A C B A D B", {("v", (0, 2))}),
         ("a -> b ON A v  b -> b ON B  b -> c ON C w  FINAL c", "WITHIN 9", "A B B C", {("v", (0,)), ("w", (3,))}),
         ("a -> b ON A v  b -> c TIMEOUT  IGNORE b  FINAL c", "WITHIN 1", "A B C", {("v", (0,))}),
         ("a -> b ON A v  b -> c TIMEOUT  FINAL c", "WITHIN 1", "A B C", set()),

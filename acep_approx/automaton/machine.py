@@ -220,7 +220,6 @@ class _Compiler:
     transfers: list[dict[str, Expression]] = field(default_factory=list)
     ends_made: dict[str, int] = field(default_factory=dict)
     alike: dict[tuple[Any, ...], int] = field(default_factory=dict)
-    kills: dict[Step, None] = field(default_factory=dict)
 
     # --- what is known before -------------------------------------------------------------------------------
 
@@ -246,11 +245,6 @@ class _Compiler:
             asked = frozenset((rule.type, rule.when and unbound(rule.when)) for rule in mine)
             found[state] = ALL if asked >= ALL else asked
         return found
-
-    @cached_property
-    def chooses(self) -> frozenset[str]:
-        """The states whose runs pass over only what no arc consumes."""
-        return frozenset(state for rule in self.machine.ignores if rule.otherwise for state in rule.states)
 
     @cached_property
     def ways(self) -> dict[str, Ways]:
@@ -358,8 +352,6 @@ class _Compiler:
             checks = (*way.checks, *(self.written(check, values) for check in asked))
             onward = self.limits.after(values, arc, unbound)
             taken = _Taken(source, arc.type, checks, onward, arc.variable or HIDDEN, way.cost, way.skipped)
-            if source != START and way.state in self.chooses:
-                self.kill(taken)
             for entry in (Way(arc.target), *self.ways[arc.target].early):
                 self.enter(taken, entry)
 
@@ -403,37 +395,17 @@ class _Compiler:
             self.finals[Final(self.ends_made[key], 0, guard)] = None
         self.add_step(taken, self.ends_made[key])
 
-    def asked(self, taken: _Taken) -> tuple[int, tuple[Resolved, ...]]:
-        """The letter of the events that are consumed, and what else is tested."""
+    def add_step(self, taken: _Taken, target: int) -> None:
+        self.limits.count(1 + parts_of((*taken.checks, *taken.values.values())))
         static = tuple(check for check in taken.checks if _is_static(check))
         dynamic = tuple(check for check in taken.checks if not _is_static(check))
         letter = self.letter(Letter(taken.type, tuple(dict.fromkeys(static))))
-        return letter, tuple(self.resolved(check) for check in dynamic)
-
-    def kill(self, taken: _Taken) -> None:
-        """Let runs leave a state on an event that an arc consumes, whatever comes of it."""
-        letter, checks = self.asked(taken)
-        binding = Binding(taken.variable, NOTHING)
-        self.kills[Step(None, taken.source, None, letter, binding, checks, frozenset(), inhibits=True)] = None
-
-    def inhibit(self) -> None:
-        """Let steps take runs away that ask what a kill step asks, and keep the kill steps that none stands in for."""
-        for kill in self.kills:
-            asked = kill.source, kill.letter, kill.checks
-            alike = [n for n, one in enumerate(self.steps) if (one.source, one.letter, one.checks) == asked]
-            if alike:
-                self.steps[alike[0]] = replace(self.steps[alike[0]], inhibits=True)
-            else:
-                self.steps.append(kill)
-
-    def add_step(self, taken: _Taken, target: int) -> None:
-        self.limits.count(1 + parts_of((*taken.checks, *taken.values.values())))
-        letter, checks = self.asked(taken)
         is_first = taken.source == START
         kept = {one.name: one.initial if is_first else RegisterValue(one.name) for one in self.machine.registers}
         changed = {name: value for name, value in taken.values.items() if value != kept[name]}
         label = self.variables.index(taken.variable)
         arc = Arc(taken.source, target, letter, label, taken.cost, skipped=taken.skipped)
+        checks = tuple(self.resolved(check) for check in dynamic)
         moves = {self.registers[name]: self.resolved(value) for name, value in changed.items()}
         binding = Binding(taken.variable, NOTHING)
         step = Step(len(self.arcs), taken.source, target, letter, binding, checks, frozenset(), False, moves=moves)
@@ -508,7 +480,6 @@ class _Compiler:
     # --- the whole ------------------------------------------------------------------------------------------
 
     def finished(self) -> RegisterAutomaton:
-        self.inhibit()
         repeated = repeated_variables(self.machine) | {HIDDEN}
         types: dict[str, set[str | None]] = {}
         for arc in self.machine.arcs:

@@ -31,7 +31,6 @@ from acep_approx.query.syntax import (
     FunctionCall,
     Index,
     Lasting,
-    Machine,
     Strategy,
 )
 
@@ -338,8 +337,6 @@ def ignore_text(registers: RegisterAutomaton, number: int) -> str:
     ignore = registers.ignores[number]
     named = [letter_text(registers.letters[j]) for j in sorted(ignore.letters or ())]
     what = "every event" if ignore.letters is None else " or ".join(named) if named else "no event"
-    if isinstance(registers.query.pattern, Machine) and any(step.inhibits for step in registers.leaving(number)):
-        what += " that no arc consumes"
     nothing = Binding(None, registers.states[number].bound)
     return " and ".join([what, *_texts(ignore.checks, nothing, registers)])
 

@@ -406,8 +406,6 @@ def _machine_needs_runs(query: QuerySyntax, machine: RegisterAutomaton) -> Itera
     inner = {step.source for step in machine.steps} - {START}
     if any(machine.ignores[state] != EVERYTHING for state in inner):
         yield "states that do not ignore every event", span
-    elif any(step.inhibits for step in machine.steps):
-        yield "OTHERWISE", span
     if any(step.checks for step in machine.steps):
         yield "conditions on registers", span
     if any(isinstance(node, RegisterValue) for output in query.outputs for node in walk(output.value)):

@@ -49,7 +49,7 @@ from acep_approx.query.syntax import (
     UserFunction,
 )
 
-_NEXT_WORDS = frozenset(("WHEN", "SET", "IGNORE", "OTHERWISE", "FINAL"))
+_NEXT_WORDS = frozenset(("WHEN", "SET", "IGNORE", "FINAL"))
 """What can stand behind the type of an arc that has no variable."""
 
 
@@ -422,14 +422,7 @@ class Afa:
         """
         return self._add_arc(source, target, "timeout", None, None, when, then)
 
-    def ignore(
-        self,
-        *states: str,
-        on: str | None = None,
-        name: str | None = None,
-        when: When | None = None,
-        otherwise: bool = False,
-    ) -> Afa:
+    def ignore(self, *states: str, on: str | None = None, name: str | None = None, when: When | None = None) -> Afa:
         """Let runs pass over events: ``IGNORE q1, q2 ON Tick WHEN size < 5``. Several rules: any of them.
 
         Parameters
@@ -442,8 +435,6 @@ class Afa:
             A variable for the condition.
         when : str or callable, optional
             What must hold of event and registers; default: nothing, every event is passed over.
-        otherwise : bool, default False
-            Whether only events are passed over that no arc from there consumes: ``IGNORE q1 OTHERWISE``.
 
         Returns
         -------
@@ -464,7 +455,7 @@ class Afa:
         )
         """
         at = states_of("ignore", states)
-        rule = IgnoreRule(at, type_of(on), variable_of(name), otherwise=otherwise)
+        rule = IgnoreRule(at, type_of(on), variable_of(name))
         traced = self._traced(f"IGNORE {', '.join(at)}", "on", rule.variable)
         self._ignores.append(replace(rule, when=self._condition(when, traced)))
         self._functions = traced.functions
@@ -630,7 +621,6 @@ def machine_graph(machine: Machine) -> Graph:
     passed: dict[str, list[str]] = {}
     for rule in machine.ignores:
         said = _asked_text(rule.type, None if rule.when is None else to_text(rule.when))
-        said += " otherwise" if rule.otherwise else ""
         for name in rule.states:
             passed.setdefault(name, []).append(said)
     nodes = [

@@ -158,8 +158,6 @@ class _Checker(Written):
     def _check_rule(self, rule: IgnoreRule) -> None:
         if rule.when is not None:
             self._check_expression(rule.when, rule.variable, consumes=True)
-        if rule.otherwise:
-            self._check_otherwise(rule)
         nodes = () if rule.when is None else walk(rule.when)
         if not any(isinstance(node, RegisterValue) for node in nodes):
             return
@@ -171,21 +169,6 @@ class _Checker(Written):
                 hint = "let the condition of IGNORE be about the event alone, or end the match by an event"
                 message = f"TIMEOUT, and IGNORE {state} with a condition on registers, do not go together yet"
                 self.fail("ACEP-Q081", message, rule.span, hint)
-
-    def _check_otherwise(self, rule: IgnoreRule) -> None:
-        kinds = {arc.kind for arc in self.machine.arcs}
-        others = [word for kind, word in (("epsilon", "EPSILON"), ("timeout", "TIMEOUT")) if kind in kinds]
-        if self.query.errors:
-            others.append("ERRORS")
-        if others:
-            hint = "write what is passed over in the place of OTHERWISE: IGNORE q1 WHEN ..."
-            message = f"OTHERWISE and {others[0]} do not go together yet"
-            self.fail("ACEP-Q081", message, rule.span, hint)
-        for other in self.machine.ignores:
-            if not other.otherwise and (both := set(other.states) & set(rule.states)):
-                state = min(both)
-                hint = f"write OTHERWISE behind each IGNORE of {state}, or behind none"
-                self.fail("ACEP-Q081", f"{state} passes over events with OTHERWISE and without it", other.span, hint)
 
     def _check_expression(self, expression: Expression, variable: str | None, *, consumes: bool) -> None:
         functions = {function.name for function in self.query.functions}

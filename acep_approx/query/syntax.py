@@ -228,16 +228,12 @@ class MachineArc:
 
 @dataclass(frozen=True)
 class IgnoreRule:
-    """``IGNORE q1, q2 ON Tick t WHEN t.size < 5``: what runs at these states pass over; ``type`` None: of any type.
-
-    ``otherwise``: only what no arc from there consumes.
-    """
+    """``IGNORE q1, q2 ON Tick t WHEN t.size < 5``: what runs at these states pass over; ``type`` None: of any type."""
 
     states: tuple[str, ...]
     type: str | None = None
     variable: str | None = None
     when: Expression | None = None
-    otherwise: bool = False
     span: Span = span_field()
 
 
