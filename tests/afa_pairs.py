@@ -67,6 +67,14 @@ PAIRS = (
         "WITHIN 9",
     ),
     Pair(
+        "skip till next match, with a condition across events",
+        "SEQ(A a, B b, C c) WHERE skip_till_next_match { [g] AND b.x > a.x }",
+        """REGISTERS low INT  q0 -> q1 ON A a SET low = x  q1 -> q2 ON B b WHEN x > low  q2 -> q3 ON C c
+        IGNORE q1, q2 OTHERWISE  FINAL q3""",
+        "WITHIN 9",
+        "WHERE [g]",
+    ),
+    Pair(
         "an event may be missing",
         "SEQ(A a, B b, C c)",
         "q0 -> q1 ON A a  q1 -> q2 ON B b  q2 -> q3 ON C c  IGNORE q1, q2  FINAL q3",

@@ -312,12 +312,14 @@ class Maker:
         """Everything everywhere; or some rules."""
         maker = Maker(self.dice, sorted(registers), self.variables)
         if self.dice.chance(4):
-            return (IgnoreRule(tuple(states)),)
+            return (IgnoreRule(tuple(states), otherwise=self.dice.chance(3)),)
         return tuple(maker.rule(states) for _ in range(self.dice.pick((0, 1, 1, 2, 3))))
 
     def rule(self, states: list[str]) -> IgnoreRule:
         """What some states pass over."""
         chosen = tuple(sorted(self.dice.random.sample(states, self.dice.random.randint(1, len(states)))))
+        if self.dice.chance(3):
+            return IgnoreRule(chosen, otherwise=True)
         type_ = self.dice.pick((*ASKED, None, "D"))
         variable = "e" if type_ and self.dice.chance(2) else None
         return IgnoreRule(chosen, type_, variable, self.when(variable, True, 3))
@@ -476,7 +478,8 @@ def constructs(query: QuerySyntax) -> set[str]:
     found |= {"back to the start"} if any(arc.target == machine.start for arc in machine.arcs) else set()
     found |= {"silent set"} if any(arc.kind != "on" and arc.sets for arc in machine.arcs) else set()
     for rule in machine.ignores:
-        found.add("IGNORE" + (" ON" if rule.type else "") + (" WHEN" if rule.when else ""))
+        asked = (" ON" if rule.type else "") + (" WHEN" if rule.when else "")
+        found.add("IGNORE" + asked + (" OTHERWISE" if rule.otherwise else ""))
         found |= {"IGNORE by registers"} if named(rule.when) else set()
     found |= {"RETURN"} if query.outputs else set()
     found |= {"functions"} if query.functions else set()

@@ -194,7 +194,11 @@ class Operator:
 
     def ignores(self, one: Configuration, row: int) -> bool:
         """Whether a configuration may stay as it is at an event."""
-        return any(one.state in rule.states and self.is_asked(rule, one, row) for rule in self.machine.ignores)
+        return any(one.state in rule.states and self.is_ignored(rule, one, row) for rule in self.machine.ignores)
+
+    def is_ignored(self, rule: IgnoreRule, one: Configuration, row: int) -> bool:
+        """Whether a rule lets an event pass: one that it asks for, or one that no arc consumes."""
+        return self.is_asked(rule, one, row) if not rule.otherwise else not any(self.consuming(one, row))
 
     def is_asked(self, part: MachineArc | IgnoreRule, one: Configuration, row: int) -> bool:
         """Whether an event is what an arc or a rule asks for."""

@@ -75,6 +75,7 @@ def test_worlds_hold_what_they_should() -> None:
         "IGNORE": 80,
         "IGNORE ON WHEN": 20,
         "IGNORE by registers": 20,
+        "IGNORE OTHERWISE": 60,
         "RETURN": 100,
         "functions": 30,
     }
@@ -188,6 +189,24 @@ def rows_of(text: str) -> list[dict[str, Any]]:
         ("a -> b ON A v  b -> b ON B  b -> c ON C w  FINAL c", "WITHIN 9", "A B B C", {("v", (0,)), ("w", (3,))}),
         ("a -> b ON A v  b -> c TIMEOUT  IGNORE b  FINAL c", "WITHIN 1", "A B C", {("v", (0,))}),
         ("a -> b ON A v  b -> c TIMEOUT  FINAL c", "WITHIN 1", "A B C", set()),
+        (
+            "a -> b ON A v  b -> c ON B v WHEN x > 1  IGNORE b OTHERWISE  FINAL c",
+            "WITHIN 9",
+            "A B C B2 B3",
+            {("v", (0, 3))},
+        ),
+        (
+            "a -> b ON A v  b -> c TIMEOUT  b -> c ON B  IGNORE b OTHERWISE  FINAL c",
+            "WITHIN 1",
+            "A C C A B",
+            {("v", (0,)), ("v", (3,))},
+        ),
+        (
+            "a -> b ON A v  b -> c EPSILON  b -> d ON B v  c -> d ON C v  IGNORE b OTHERWISE  FINAL d",
+            "WITHIN 9",
+            "A D C B C",
+            {("v", (0, 2)), ("v", (0, 3))},
+        ),
         (
             "a -> b ON A v  b -> c ON B w  c -> d ON C u  FINAL d",
             "WITHIN 9 ERRORS 1",

@@ -142,7 +142,7 @@ def test_all_kinds_of_parts():
     same.epsilon("b", "c", when=lambda r: r.n > 3, then=lambda r: {"n": -r.n}).epsilon("c", "b", when="n < 0")
     same.timeout("c", "d", when=lambda e, r: ~r.late, then={"late": True}).timeout("c", "d")
     same.ignore("b").ignore("b", "c", on="Tick").ignore("c", on="start trip", name="y", when=lambda e: e.x == "it's")
-    same.ignore("c", name="z", when="z.x > n").final("d", "b").final("b", "c")
+    same.ignore("c", name="z", when="z.x > n").ignore("b", "c", otherwise=True).final("d", "b").final("b", "c")
     assert same is afa
     assert (
         str(afa)
@@ -158,6 +158,7 @@ def test_all_kinds_of_parts():
   IGNORE b, c ON Tick
   IGNORE c ON 'start trip' y WHEN y.x = 'it''s'
   IGNORE c ON ANY z WHEN z.x > n
+  IGNORE b, c OTHERWISE
   FINAL d, b, c
 )"""
     )
@@ -723,6 +724,7 @@ def test_a_condition_that_is_too_deep():
         (lambda: Afa({"x": 0.0}).arc("a", "b", then={"x": math.nan}), "U053"),
         (lambda: Afa().final(), "U024"),
         (lambda: Afa().ignore(), "U024"),
+        (lambda: Afa().ignore("a", on="T", otherwise=True), "U024"),
         (lambda: afa_function(version=1.5, returns=int), "U053"),
         (lambda: afa_function(version=True, returns=int), "U053"),
         (lambda: afa_function(version=1, returns="int"), "U053"),

@@ -14,7 +14,7 @@ them one by one; skipped arcs are ours (Li and Ge, PVLDB 10(4) 2016, section 2).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property, reduce
 from heapq import heappop, heappush
@@ -242,9 +242,27 @@ class _Compiler:
         found: dict[str, Rules] = {}
         for state in dict.fromkeys(state for arc in self.machine.arcs for state in (arc.source, arc.target)):
             mine = [rule for rule in self.machine.ignores if state in rule.states]
-            asked = frozenset((rule.type, rule.when and unbound(rule.when)) for rule in mine)
+            asked = frozenset(
+                self.taken_by_none(state) if rule.otherwise else (rule.type, rule.when and unbound(rule.when))
+                for rule in mine
+            )
             found[state] = ALL if asked >= ALL else asked
         return found
+
+    def taken_by_none(self, state: str) -> tuple[None, Expression | None]:
+        """``OTHERWISE`` as a rule: that no arc of a state consumes the event."""
+        arcs = [arc for arc in self.arcs_from(state) if arc.kind == "on"]
+        open_to = [(*asked_by(Letter(arc.type)), *conjuncts(arc.when and unbound(arc.when))) for arc in arcs]
+        return None, _all_of(tuple(map(untrue, open_to))) if arcs else None
+
+    @cached_property
+    def only_otherwise(self) -> frozenset[str]:
+        """States that pass over what their arcs do not consume, and nothing else: their arcs tell the engine so."""
+        kinds: dict[str, set[bool]] = {}
+        for rule in self.machine.ignores:
+            for state in rule.states:
+                kinds.setdefault(state, set()).add(rule.otherwise)
+        return frozenset(state for state, found in kinds.items() if found == {True})
 
     @cached_property
     def ways(self) -> dict[str, Ways]:
@@ -323,6 +341,8 @@ class _Compiler:
         same = {name: RegisterValue(name) for name in self.registers}
         for way in self.ways[state].late:
             self.leave(source, way, {**same, **dict(way.values)})
+        if state in self.only_otherwise:
+            self.inhibit(state)
         for way in self.silent.get(state, ()):
             for type_, when in sorted(self.rules[state], key=repr):
                 checks = (*conjuncts(when), *way.checks)
@@ -395,17 +415,39 @@ class _Compiler:
             self.finals[Final(self.ends_made[key], 0, guard)] = None
         self.add_step(taken, self.ends_made[key])
 
+    def inhibit(self, state: str) -> None:
+        """Let no run at a state pass over an event that an arc of it consumes, wherever that leads."""
+        source = self.number[state]
+        for arc in self.arcs_from(state):
+            if arc.kind == "on":
+                letter, checks = self.tested(arc.type, conjuncts(arc.when and unbound(arc.when)))
+                mine = [
+                    number
+                    for number, step in enumerate(self.steps)
+                    if (step.source, step.letter, step.checks) == (source, letter, checks)
+                ]
+                for number in mine:
+                    self.steps[number] = replace(self.steps[number], inhibits=True)
+                if not mine:
+                    nothing = Binding(HIDDEN, NOTHING)
+                    self.steps.append(Step(None, source, None, letter, nothing, checks, frozenset(), inhibits=True))
+
+    def tested(self, type_: str | None, checks: Iterable[Expression]) -> tuple[int, tuple[Resolved, ...]]:
+        """The letter that an event must have for some conditions to hold, and what is left to be asked."""
+        by_event, others = list[Expression](), list[Expression]()
+        for check in checks:
+            (by_event if _is_static(check) else others).append(check)
+        letter = self.letter(Letter(type_, tuple(dict.fromkeys(by_event))))
+        return letter, tuple(map(self.resolved, others))
+
     def add_step(self, taken: _Taken, target: int) -> None:
         self.limits.count(1 + parts_of((*taken.checks, *taken.values.values())))
-        static = tuple(check for check in taken.checks if _is_static(check))
-        dynamic = tuple(check for check in taken.checks if not _is_static(check))
-        letter = self.letter(Letter(taken.type, tuple(dict.fromkeys(static))))
+        letter, checks = self.tested(taken.type, taken.checks)
         is_first = taken.source == START
         kept = {one.name: one.initial if is_first else RegisterValue(one.name) for one in self.machine.registers}
         changed = {name: value for name, value in taken.values.items() if value != kept[name]}
         label = self.variables.index(taken.variable)
         arc = Arc(taken.source, target, letter, label, taken.cost, skipped=taken.skipped)
-        checks = tuple(self.resolved(check) for check in dynamic)
         moves = {self.registers[name]: self.resolved(value) for name, value in changed.items()}
         binding = Binding(taken.variable, NOTHING)
         step = Step(len(self.arcs), taken.source, target, letter, binding, checks, frozenset(), False, moves=moves)
@@ -429,7 +471,7 @@ class _Compiler:
 
     def ignore_of(self, state: str) -> Ignore:
         rules = self.rules[state]
-        if rules >= ALL:
+        if rules >= ALL or state in self.only_otherwise:
             return EVERYTHING
         if not rules:
             return NO_EVENT

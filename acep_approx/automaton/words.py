@@ -31,6 +31,7 @@ from acep_approx.query.syntax import (
     FunctionCall,
     Index,
     Lasting,
+    Machine,
     Strategy,
 )
 
@@ -326,7 +327,8 @@ def strategy_of(registers: RegisterAutomaton) -> Strategy | None:
         return None
     if all(registers.ignores[state] == NO_EVENT for state in states):
         return "strict_contiguity" if registers.counted == "stream" else "partition_contiguity"
-    kills = any(step.target is None for step in registers.steps)
+    is_by_hand = isinstance(registers.query.pattern, Machine)
+    kills = any(step.inhibits and (step.target is None or is_by_hand) for step in registers.steps)
     if kills or any(registers.ignores[state] != EVERYTHING for state in states):
         return None
     return "skip_till_any_match" if all(map(registers.is_passive, states)) else "skip_till_next_match"
@@ -337,6 +339,8 @@ def ignore_text(registers: RegisterAutomaton, number: int) -> str:
     ignore = registers.ignores[number]
     named = [letter_text(registers.letters[j]) for j in sorted(ignore.letters or ())]
     what = "every event" if ignore.letters is None else " or ".join(named) if named else "no event"
+    if isinstance(registers.query.pattern, Machine) and any(step.inhibits for step in registers.leaving(number)):
+        what = "every event that no arc takes"
     nothing = Binding(None, registers.states[number].bound)
     return " and ".join([what, *_texts(ignore.checks, nothing, registers)])
 

@@ -15,7 +15,7 @@ from acep_approx.automaton.lengths import lengths_differ, may_be_followed
 from acep_approx.automaton.machine import compile_machine
 from acep_approx.automaton.paths import NoPathsError, Path, has_repetition, paths
 from acep_approx.automaton.registers import RegisterAutomaton, compile_registers
-from acep_approx.automaton.states import EVERYTHING, Counted
+from acep_approx.automaton.states import Counted
 from acep_approx.errors import LimitError, UnsupportedError, UsageError, expect
 from acep_approx.kernels.cells.detect import MAX_ERRORS
 from acep_approx.kernels.runs.layout import LINK
@@ -404,7 +404,7 @@ def _inner(registers: RegisterAutomaton) -> range:
 def _machine_needs_runs(query: QuerySyntax, machine: RegisterAutomaton) -> Iterator[tuple[str, Span]]:
     span = query.pattern.span
     inner = {step.source for step in machine.steps} - {START}
-    if any(machine.ignores[state] != EVERYTHING for state in inner):
+    if not all(map(machine.is_passive, inner)):
         yield "states that do not ignore every event", span
     if any(step.checks for step in machine.steps):
         yield "conditions on registers", span

@@ -422,7 +422,14 @@ class Afa:
         """
         return self._add_arc(source, target, "timeout", None, None, when, then)
 
-    def ignore(self, *states: str, on: str | None = None, name: str | None = None, when: When | None = None) -> Afa:
+    def ignore(
+        self,
+        *states: str,
+        on: str | None = None,
+        name: str | None = None,
+        when: When | None = None,
+        otherwise: bool = False,
+    ) -> Afa:
         """Let runs pass over events: ``IGNORE q1, q2 ON Tick WHEN size < 5``. Several rules: any of them.
 
         Parameters
@@ -435,6 +442,8 @@ class Afa:
             A variable for the condition.
         when : str or callable, optional
             What must hold of event and registers; default: nothing, every event is passed over.
+        otherwise : bool, optional
+            Pass over the events that no arc of the state consumes: ``IGNORE q1, q2 OTHERWISE``. Nothing else is asked.
 
         Returns
         -------
@@ -444,7 +453,7 @@ class Afa:
         Raises
         ------
         UsageError, QueryError
-            As `arc`; ACEP-U024: no state is given.
+            As `arc`; ACEP-U024: no state is given, or ``otherwise`` with a type, name or condition.
 
         Examples
         --------
@@ -455,7 +464,10 @@ class Afa:
         )
         """
         at = states_of("ignore", states)
-        rule = IgnoreRule(at, type_of(on), variable_of(name))
+        if otherwise and not (on is None and name is None and when is None):
+            message = "ignore(otherwise=True) asks for events that no arc consumes, and for others, too"
+            raise UsageError(message, code="ACEP-U024", hint="make two calls of ignore: any of the rules is enough")
+        rule = IgnoreRule(at, type_of(on), variable_of(name), otherwise=otherwise)
         traced = self._traced(f"IGNORE {', '.join(at)}", "on", rule.variable)
         self._ignores.append(replace(rule, when=self._condition(when, traced)))
         self._functions = traced.functions
@@ -620,7 +632,8 @@ def machine_graph(machine: Machine) -> Graph:
     number = {name: f"s{i}" for i, name in enumerate(states)}
     passed: dict[str, list[str]] = {}
     for rule in machine.ignores:
-        said = _asked_text(rule.type, None if rule.when is None else to_text(rule.when))
+        when = None if rule.when is None else to_text(rule.when)
+        said = "OTHERWISE" if rule.otherwise else _asked_text(rule.type, when)
         for name in rule.states:
             passed.setdefault(name, []).append(said)
     nodes = [

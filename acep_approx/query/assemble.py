@@ -458,7 +458,8 @@ class Assembler(Written):
         states = tuple(str(part) for part in parts if getattr(part, "type", "") == "WORD")
         type_, variable = next((part for part in parts if isinstance(part, tuple)), (None, None))
         when = next((part[0] for part in parts if isinstance(part, list)), None)
-        return IgnoreRule(states, type_, variable, when, span)
+        otherwise = any(getattr(part, "type", "") == "OTHERWISE" for part in parts)
+        return IgnoreRule(states, type_, variable, when, span, otherwise)
 
     def asked(self, parts: list[Any], span: Span) -> tuple[str | None, str | None]:
         return parts[0][0], str(parts[1]) if len(parts) == 2 else None

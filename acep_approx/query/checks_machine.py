@@ -158,16 +158,18 @@ class _Checker(Written):
     def _check_rule(self, rule: IgnoreRule) -> None:
         if rule.when is not None:
             self._check_expression(rule.when, rule.variable, consumes=True)
-        nodes = () if rule.when is None else walk(rule.when)
-        if not any(isinstance(node, RegisterValue) for node in nodes):
-            return
         waiting = {arc.source for arc in self.machine.arcs if arc.kind == "timeout"}
         pairs = [(arc.target, arc.source) for arc in self.machine.arcs if arc.kind == "epsilon" or self.query.errors]
         before_timeout = reachable(waiting, pairs)
         for state in rule.states:
-            if state in before_timeout:
+            arcs = [arc.when for arc in self.machine.leaving.get(state, ()) if arc.kind == "on"]
+            asked = [when for when in (arcs if rule.otherwise else [rule.when]) if when is not None]
+            if state in before_timeout and any(isinstance(node, RegisterValue) for one in asked for node in walk(one)):
                 hint = "let the condition of IGNORE be about the event alone, or end the match by an event"
                 message = f"TIMEOUT, and IGNORE {state} with a condition on registers, do not go together yet"
+                if rule.otherwise:
+                    hint = f"let the arcs of {state} ask for the event alone, or end the match by an event"
+                    message = f"TIMEOUT, and IGNORE {state} OTHERWISE where arcs read registers, do not go together yet"
                 self.fail("ACEP-Q081", message, rule.span, hint)
 
     def _check_expression(self, expression: Expression, variable: str | None, *, consumes: bool) -> None:

@@ -232,6 +232,8 @@ def _ignored(rule: IgnoreRule) -> str:
         words.append(_asked(rule))
     if rule.when is not None:
         words.append(f"WHEN {to_text(rule.when)}")
+    if rule.otherwise:
+        words.append("OTHERWISE")
     return " ".join(words)
 
 

@@ -228,13 +228,17 @@ class MachineArc:
 
 @dataclass(frozen=True)
 class IgnoreRule:
-    """``IGNORE q1, q2 ON Tick t WHEN t.size < 5``: what runs at these states pass over; ``type`` None: of any type."""
+    """``IGNORE q1, q2 ON Tick t WHEN t.size < 5``: what runs at these states pass over; ``type`` None: of any type.
+
+    ``otherwise``: ``IGNORE q1, q2 OTHERWISE``, events that no arc of the state consumes; nothing else is asked then.
+    """
 
     states: tuple[str, ...]
     type: str | None = None
     variable: str | None = None
     when: Expression | None = None
     span: Span = span_field()
+    otherwise: bool = False
 
 
 @dataclass(frozen=True)

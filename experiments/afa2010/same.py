@@ -62,9 +62,7 @@ def cases() -> list[Same]:
             q0 -> q1 ON A a SET low = price
             q1 -> q2 ON B b WHEN price > low
             q2 -> done ON C c
-            IGNORE q1 ON B WHEN price <= low
-            IGNORE q1 WHEN type <> 'B'
-            IGNORE q2 WHEN type <> 'C'
+            IGNORE q1, q2 OTHERWISE
             FINAL done) WHERE [key] WITHIN {WINDOW}""",
         ),
         Same(
