@@ -179,7 +179,8 @@ class LetterReader:
         Complexity: O(rows x distinct conditions), vectorised.
         """
         if self.needs_type:
-            masks = self._by_type(*truths.types)
+            table, codes = self._of_types(*truths.types)
+            masks = table[codes]
         else:
             masks = np.full(truths.rows, self._mask_of_others, np.uint64)
         failing = []
@@ -198,7 +199,11 @@ class LetterReader:
     def _mask(self, type_: str | None) -> np.uint64:
         return np.uint64(sum(1 << j for j, letter in enumerate(self.letters) if letter.type in (None, type_)))
 
-    def _by_type(self, names: list[str | None], codes: Ints) -> Masks:
+    def by_type(self, truths: Truths) -> tuple[Masks, Ints] | None:
+        """Masks by type, and for each event where its own stands; None where more than the type says which it is."""
+        return self._of_types(*truths.types) if self.needs_type and not self.conditions else None
+
+    def _of_types(self, names: list[str | None], codes: Ints) -> tuple[Masks, Ints]:
         key = tuple(names)
         if (table := self._tables.get(key)) is None:
             others = self._mask_of_others
@@ -209,7 +214,7 @@ class LetterReader:
             self._tables[key] = table
         if not self.types <= self.seen:
             self._notice(names, codes)
-        return table[codes]
+        return table, codes
 
     def notice(self, types: pa.Array) -> None:
         """Note the types of some events in ``seen``, and nothing else."""
@@ -218,8 +223,9 @@ class LetterReader:
 
     def _notice(self, names: list[str | None], codes: Ints) -> None:
         """Note which types occur; a dictionary may hold others."""
-        occurs = np.bincount(codes, minlength=len(names))[: len(names)] > 0
-        found = {name for i in np.flatnonzero(occurs) if (name := names[i]) is not None}
+        occurs = np.zeros(len(names) + 1, np.bool_)
+        occurs[codes] = True
+        found = {name for name, one in zip(names, occurs.tolist(), strict=False) if one and name is not None}
         self.seen |= found if len(self.seen) < MOST_SEEN else found & self.types
 
 

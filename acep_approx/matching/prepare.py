@@ -48,13 +48,18 @@ class MaskNumbers:
 
     def of(self, masks: Masks) -> Ints:
         """The number of each mask; new ones get the next numbers."""
-        if len(masks) == 1 and (known := self._numbers.get(int(masks[0]))) is not None:
-            return np.array([known])
+        if len(masks) == 1 and (known := self.known(masks)) is not None:
+            return known
         numbers = np.empty(len(masks), np.int64)
         at = 0
         while (at := classify(masks, at, self._known_mask, self._known_number, numbers)) < len(masks):
             self.add(int(masks[at]))
         return numbers
+
+    def known(self, masks: Masks) -> Ints | None:
+        """The number of each of a few masks; None where one has none yet."""
+        found = [self._numbers.get(mask) for mask in masks.tolist()]
+        return None if None in found else np.array(found, np.int64)
 
     def add(self, mask: int) -> None:
         """Give a mask the next number."""
@@ -141,14 +146,23 @@ class Preparer:
     def read(self, batch: StreamBatch) -> None:
         """Learn the key slots and the classes of a whole batch."""
         self.read_keys(batch)
-        slots = batch.slots(self.key_columns)
-        masks = self.letters.masks(batch.computed.truths, lambda: slots >= 0)
-        if self.since_start:
-            masks = self.since_start.kept_to(masks, batch.computed.truths, slots)
-        batch.computed.classes[self] = classes = self.classes_of(masks)
+        classes = None if self.since_start else self._classes_by_type(batch)
+        if classes is None:
+            slots = batch.slots(self.key_columns)
+            masks = self.letters.masks(batch.computed.truths, lambda: slots >= 0)
+            if self.since_start:
+                masks = self.since_start.kept_to(masks, batch.computed.truths, slots)
+            classes = self.classes_of(masks)
+        batch.computed.classes[self] = classes
         if self.counts_classes:
             self.class_counts = extended(self.class_counts, len(self.classes), 0)
             self.class_counts += np.bincount(classes, minlength=self.class_counts.size)
+
+    def _classes_by_type(self, batch: StreamBatch) -> Ints | None:
+        """The classes, where the type alone says which it is, and all that a type may lead to are known."""
+        found = self.letters.by_type(batch.computed.truths)
+        known = None if found is None else self._numbers.known(found[0])
+        return None if found is None or known is None else known[found[1]]
 
     def read_keys(self, batch: StreamBatch) -> None:
         """Learn the key slots alone, for who knows the classes by other ways."""

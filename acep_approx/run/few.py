@@ -23,6 +23,8 @@ FEW = 64
 """Events of a list up to which they are looked at one by one."""
 MOST_SHAPES = 64
 """Shapes that are remembered."""
+SHORT = 64
+"""Characters of texts that are remembered, at most."""
 NUMBER, TEXT, NOTHING = pa.int64(), pa.string(), pa.null()
 TYPES = {int: NUMBER, float: pa.float64(), str: TEXT, bool: pa.bool_(), type(None): NOTHING}
 """Of columns with one kind of values of Python, as ``from_python`` has them."""
@@ -59,13 +61,14 @@ class Shape:
 
 def _array(values: list[Any], type_: pa.DataType) -> pa.Array:
     if type_ is TEXT:
-        return _text(values[0]) if len(values) == 1 else pa.array(values, TEXT).dictionary_encode()
+        is_short = len(values) == 1 and len(values[0]) <= SHORT
+        return _text(values[0]) if is_short else pa.array(values, TEXT).dictionary_encode()
     return to_arrow(np.array(values, np.int64)) if type_ is NUMBER else pa.array(values, type_)
 
 
 @lru_cache(maxsize=1024)
 def _text(value: str) -> pa.Array:
-    """A column of one text: most texts come again."""
+    """A column of one short text: most come again."""
     return pa.array([value], TEXT).dictionary_encode()
 
 

@@ -70,6 +70,8 @@ class _Built:
 
 
 _BUILT: Remembered[_Built] = Remembered()
+MOST_TOLD, MOST_MOVES = 8, 5000
+"""How often classes become known, and how many moves there are then, at most, for tables to be kept."""
 
 
 class ArcLogs(Engine):
@@ -120,21 +122,18 @@ class ArcLogs(Engine):
 
     def set_classes(self, classes: list[int]) -> None:
         """Take notice of event classes (letter masks) beyond those known."""
-        more = tuple(classes[len(self.determinised.classes) :])
-        if self._told is None:
-            self.determinised.add_classes(more)
-            self._build()
-            return
-        automaton, self._told = self.determinised.automaton, (*self._told, more)
-        known = _BUILT.get(automaton, self._told)
+        more, automaton = tuple(classes[len(self.determinised.classes) :]), self.determinised.automaton
+        self._told = None if self._told is None or len(self._told) > MOST_TOLD else (*self._told, more)
+        known = None if self._told is None else _BUILT.get(automaton, self._told)
         if known is not None:
             self._take(known.copied())
             return
         self.determinised.add_classes(more)
         self._build()
-        parts = self.determinised, self.arcs, self._resets, self._in_order, self._made
-        built = _Built(*parts, self._rank, self.tables, self._pending.size // 2, self.keeps_order)
-        _BUILT.put(automaton, self._told, built.copied())
+        if self._told is not None and self._built <= MOST_MOVES:
+            parts = self.determinised, self.arcs, self._resets, self._in_order, self._made
+            built = _Built(*parts, self._rank, self.tables, self._pending.size // 2, self.keeps_order)
+            _BUILT.put(automaton, self._told, built.copied())
 
     def _take(self, built: _Built) -> None:
         """Take over tables that were made before."""

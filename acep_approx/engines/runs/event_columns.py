@@ -260,7 +260,7 @@ class EventColumns:
             return np.ascontiguousarray(to_numpy(floats)).view(np.int64)
         if kind in ("time", "duration"):
             values = self._in_unit(values, kind)
-        values = values.cast(pa.int64())
+        values = values if values.type.equals(pa.int64()) else values.cast(pa.int64())
         words: Ints = to_numpy(pc.fill_null(values, NULL) if values.null_count else values)
         if np.count_nonzero(words == NULL) > values.null_count:
             raise DataError(

@@ -351,6 +351,8 @@ class Runs(Engine):
         DataError
             ACEP-D201: a whole number in a condition passed 64 bits.
         """
+        if self.shedding is None and not len(events.row):
+            return True
         if self.shedding is not None and self.shedding.has_tables:
             self.shedding.refresh(self.columns.texts.values)
         batch = records.Batch._make((*self._columns_of(events), events.columns.ravel()))

@@ -220,7 +220,9 @@ class EndSearch(Runs):
             return  # counting goes through all of them: too slow for each of many events that are pushed alone
         self._came = 0
         ticks = self.kept.tick[:used]
-        if in_order:
+        if not used:
+            progress.kept = 0
+        elif in_order:
             progress.kept = used - int(np.searchsorted(ticks, ticks[-1:].sum() - self.window))
         else:
             slots = self.kept.slot[:used]
