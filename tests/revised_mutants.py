@@ -161,6 +161,9 @@ MUTANTS: dict[str, tuple[Change, ...]] = {
     "rows that show the same are put out": (
         (Changelog, "_table", "_without_pairs(table, words[0], gone)", "table"),
     ),
+    "final results show places": (
+        (Changelog, "in_rows", "renumbered(stamped, self._variables, lookup.arrivals)", "stamped"),
+    ),
     "matches are named by places": ((Changelog, "_names", "lookup.arrivals(places)", "places"),),
 }
 
