@@ -161,6 +161,9 @@ MUTANTS: dict[str, tuple[Change, ...]] = {
     "rows that show the same are put out": (
         (Changelog, "_table", "_without_pairs(table, words[0], gone)", "table"),
     ),
+    "final results show places": (
+        (Changelog, "in_rows", "renumbered(stamped, self._variables, lookup.arrivals)", "stamped"),
+    ),
     "matches are named by places": ((Changelog, "_names", "lookup.arrivals(places)", "places"),),
 }
 
@@ -235,6 +238,7 @@ SHOWN_BY = {
     "keys with events in the tail are forgotten": 238,
     "rows that did not change are put out": 120,
     "rows that show the same are put out": 55,
+    "final results show places": 29,
     "matches are named by places": 36,
 }
 """Schedules that are looked at first: the test of the package itself runs them, too."""

@@ -18,6 +18,7 @@ from acep_approx.engines.runs.runs import RunsSnapshot
 from acep_approx.events.keys import KeyCodes
 from acep_approx.matching.pipeline import Pipeline
 from acep_approx.matching.snapshots import QuerySnapshot
+from acep_approx.revisions import final, replay
 from acep_approx.revisions.replay import Replay
 from acep_approx.revisions.segments import Tail
 from tests.cases import cases
@@ -86,6 +87,20 @@ PATHS: dict[str, tuple[Any, str]] = {
     "keys released": (KeyCodes, "release"),
     "restarts": (Replay, "take_up"),
 }
+
+
+def test_all_keys_may_run_again_together() -> None:
+    """Whatever changes, where that is made to pay; long pushes are cut, too."""
+    seen: Counter[str] = Counter()
+    again = counting(seen, "again", Replay._append_again)
+    with ExitStack() as stack:
+        stack.enter_context(patch.object(Replay, "_append_again", again))
+        for module, name, value in ((replay, "MORE", 0), (replay, "PER_KEY", 0), (replay, "BATCH_ROWS", 8)):
+            stack.enter_context(patch.object(module, name, value))
+        stack.enter_context(patch.object(final, "BATCH_ROWS", 8))
+        for seed in (48, *SEEDS[::4]):  # 48: all events of a segment go
+            check(seed)
+    assert seen["again"] > 60
 
 
 @contextmanager

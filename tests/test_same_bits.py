@@ -21,9 +21,10 @@ import pytest
 from acep_approx import HistoryGraph, QuerySet, compile_query, compile_rules
 from acep_approx.errors import RuleError
 from acep_approx.jit.compiling import BARE
-from acep_approx.kernels import arithmetic, pairs
+from acep_approx.kernels import arithmetic, pairs, words
 from acep_approx.kernels.arithmetic import MOST
 from acep_approx.kernels.runs.vm import LARGEST
+from acep_approx.revisions.names import mixed
 from tests.cases import FULL
 from tests.one_reading import learned
 from tests.tiers_forced import EVENTS, assert_same
@@ -71,6 +72,29 @@ def test_words_are_shifted_and_hashed() -> None:
             wrapped = (word << by) % 2**64
             assert both(arithmetic.shifted, word, by) % 2**64 == wrapped
         assert 0 <= both(arithmetic.hashed, word, 1024) < 1024
+
+
+def test_words_of_rows() -> None:
+    """They wrap around; results are named by them, so that they must stay what they are."""
+    value, row = np.array([0, 1, -1, LOWEST, LARGEST, 10**15]), np.array([0, 1, 0, 1, 0, 1])
+    salt, seed = np.full(6, 2**64 - 1, np.uint64), np.array([2**63 + 1, 7], np.uint64)
+    found = []
+    for way in ("interpreted", "compiled"):
+        high, low = np.zeros(6, np.uint64), np.zeros(6, np.uint64)
+        getattr(words.words_of_numbers, way)(value, high, low)
+        assert high.tolist() == mixed(value.astype(np.uint64)).tolist()
+        sums, letters = (np.ones(2, np.uint64), np.ones(2, np.uint64)), np.zeros(64, np.uint8)
+        getattr(words.add_words, way)(high, low, row, salt, *sums)
+        getattr(words.fold_numbers, way)(value[3:5], seed, *sums)
+        getattr(words.write_words, way)(*sums, seed, letters)
+        stays = np.ones(6, np.bool_)
+        twice = np.tile(high[:3], 2)
+        getattr(words.pair_off, way)(twice, twice, 2, np.full(4, -1), np.zeros(2, np.int64), stays)
+        found.append((high.tolist(), low.tolist(), *(half.tolist() for half in sums), bytes(letters), stays.tolist()))
+    assert found[0] == found[1]
+    last = zip(mixed(sums[0]).tolist(), mixed(sums[1] ^ seed[0]).tolist(), strict=True)
+    assert bytes(letters).decode() == "".join(f"{high:016x}{low:016x}" for high, low in last)
+    assert found[0][5] == [False, False, True, False, False, True]
 
 
 def test_quotients_by_zero_and_what_is_no_number() -> None:

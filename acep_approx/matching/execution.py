@@ -139,6 +139,8 @@ class Execution:
 
     may_search = False
     """Whether match points may be found backwards where that takes less."""
+    is_stamped = False
+    """Whether raw results show keys and times all the same."""
     row_column: str | None = None
     """A column that events get beside their own, with their row numbers."""
     lookout: BeforeBatch | None = None
@@ -200,7 +202,7 @@ class Execution:
         may_search = self.may_search and "pareto" in self._merging
         made = Pipeline(
             stream, self.plan, self.output, self.state_cap, self._merging, self.shedding, bind, is_raw=self._is_raw,
-            may_search=may_search,
+            is_stamped=self.is_stamped, may_search=may_search,
         )  # fmt: skip
         made.lookout = self.lookout
         return made

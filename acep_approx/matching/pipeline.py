@@ -61,6 +61,8 @@ class Pipeline(QuerySide):
         Columns of the events that stand for them in the results; none for row numbers.
     is_raw : bool, default False
         Whether results have key slots, ticks and row numbers in the places of what they stand for.
+    is_stamped : bool, default False
+        Whether raw results show keys and times all the same.
     joins : bool, default True
         Whether it takes part in the batches at once; if not, when ``join`` is called.
     shown : Shown, optional
@@ -119,6 +121,7 @@ class Pipeline(QuerySide):
         bind: tuple[str, ...] | Wide = (),
         *,
         is_raw: bool = False,
+        is_stamped: bool = False,
         joins: bool = True,
         shown: Shown = PLAIN,
         columns_of: dict[str, tuple[str, ...]] | None = None,
@@ -137,7 +140,7 @@ class Pipeline(QuerySide):
         self._merging = merging
         self._shedding = shedding
         self._bind = bind
-        self._is_raw = is_raw
+        self._is_raw, self._is_stamped = is_raw, is_stamped or not is_raw
         self._shown = shown
         self._made_by, self._may_search = made_by, may_search
         self._kept_from: tuple[int, Ints] | None = None
@@ -171,7 +174,7 @@ class Pipeline(QuerySide):
         self._events = BoundEvents(
             self._bind, self.schema, self.roles, plan.query, is_time=self.is_time, derived=derived
         )
-        stamps = RawStamps if self._is_raw else Stamps
+        stamps = Stamps if self._is_stamped else RawStamps
         self.stamps = stamps(self.preparer, self.schema, self._events, is_time=self.is_time)
         parts = Parts(
             plan=plan,

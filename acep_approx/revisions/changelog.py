@@ -20,7 +20,7 @@ from acep_approx.matching.outputs.output import SLOT, Stamps
 from acep_approx.matching.outputs.returns import ReturnColumns
 from acep_approx.matching.outputs.tables import BOUND, ENDS, REGISTER
 from acep_approx.matching.pipeline import Pipeline
-from acep_approx.matching.renumber import renumbered_column
+from acep_approx.matching.renumber import renumbered, renumbered_column
 from acep_approx.revisions.names import NULL, mixed, words_of, words_of_ids, words_of_whole
 from acep_approx.revisions.segments import Lookup, Tail
 
@@ -124,8 +124,22 @@ class Changelog:
         """An empty table with the columns of the results."""
         self._know()
         if self._nothing is None:
-            self._nothing = self._table(arrays_of(self._pipeline.nothing()), 0, 0, Tail())
+            none = self._pipeline.nothing()
+            self._nothing = self._table(arrays_of(none), 0, 0, Tail()) if self._pipeline.stamps.is_raw else none
         return self._nothing
+
+    def came(self, raw: pa.Table, tail: Tail) -> pa.Table:
+        """Raw results that come, and will not go."""
+        self._know()
+        return self._table(arrays_of(raw), 0, raw.num_rows, tail)
+
+    def in_rows(self, stamped: pa.Table, tail: Tail) -> pa.Table:
+        """Results that show all but the rows of events: these have places."""
+        if tail.in_order * tail.gap > tail.last_place:
+            return stamped
+        places = self._places(arrays_of(stamped.select(self._variables)), self._variables)
+        lookup = Lookup(tail.parts(), places, self._schema, tail)
+        return renumbered(stamped, self._variables, lookup.arrivals)
 
     def table(self, changed: Changed, tail: Tail) -> pa.Table:
         """What changed: first what is taken back, then what came."""

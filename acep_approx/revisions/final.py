@@ -13,7 +13,7 @@ from acep_approx.arrays import Ints
 from acep_approx.events.source import BATCH_ROWS
 from acep_approx.matching.pipeline import Pipeline
 from acep_approx.ranges import COUNT, number_in
-from acep_approx.revisions.changelog import Changed, Changelog
+from acep_approx.revisions.changelog import Changelog
 from acep_approx.revisions.segments import PlacedEvents, Tail
 from acep_approx.run.events import Events
 from acep_approx.run.watermarks import NEVER
@@ -35,6 +35,7 @@ class FinalRun:
 
     def __init__(self, pipeline: Pipeline, changelog: Changelog) -> None:
         self.pipeline = pipeline
+        self._is_stamped = not pipeline.stamps.is_raw
         self.tail = Tail()
         self.tail.gap = 1
         self._changelog = changelog
@@ -107,4 +108,5 @@ class FinalRun:
 
     def _shown(self, raw: Iterable[tuple[int, pa.Table]]) -> list[pa.Table]:
         """Results as they come: behind the last one, keys may be forgotten."""
-        return [self._changelog.table(Changed([], [table]), self.tail) for _, table in raw if table.num_rows]
+        show = self._changelog.in_rows if self._is_stamped else self._changelog.came
+        return [show(table, self.tail) for _, table in raw if table.num_rows]

@@ -63,6 +63,7 @@ class RevisedMatcher(Run):
         self.asked = asked
         self.changes = dict.fromkeys(CHANGES, 0)
         self.execution = Execution(plan, **options, is_raw=True)
+        self.execution.is_stamped = self._is_shown_at_once
         self.rows = 0
         self.stream: RevisedStream | None = None
         self.left_out = LeftOut()
@@ -82,6 +83,13 @@ class RevisedMatcher(Run):
     def __repr__(self) -> str:
         query = one_line(self.plan.query.text)
         return f"<RevisedMatcher of {query!r}: {self.rows:,} rows, {self.held_events:,} events held>"
+
+    @property
+    def _is_shown_at_once(self) -> bool:
+        """Whether results are those of a plain run but for the numbers of rows: nothing else of events is shown."""
+        plan, asked = self.plan, self.asked
+        is_by_rows = not self.execution.bind_by and not plan.query.outputs and plan.cel is None
+        return asked.is_final and not asked.is_changelog and is_by_rows and not plan.is_count_window
 
     @property
     def stage(self) -> Execution:

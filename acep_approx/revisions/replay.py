@@ -30,8 +30,8 @@ from acep_approx.run.watermarks import ENDED, NEVER
 PIECE, LEAST_PIECE = 1 << 15, 1 << 10
 """Most and fewest events that a segment begins with where many come at once. The last one has as many as changes lately
 reached back: a segment has a price, and so has going back too far."""
-MORE = 4
-"""So many times as many events must come as are run once more, so that all keys of these are."""
+MORE, PER_KEY = 4, 1
+"""All keys are run once more where so many times as many events come as would be, and so many change for each key."""
 DECAY = 0.9
 """How much of a distance is remembered from one change to the next."""
 WORDS_PER_EVENT = 16
@@ -167,7 +167,7 @@ class Replay:
         None where that costs more than to run single keys again: these events are not many more, or few keys change.
         """
         changes = late + len(removed[1])
-        if not self.runs_all_again or changes < self.pipeline.key_slots.slots:
+        if not self.runs_all_again or changes < PER_KEY * self.pipeline.key_slots.slots:
             return None
         first = min(int(ticks.min()) for ticks in (events.tick[:late], removed[0]) if len(ticks))
         number = int(self.tail.segment_of(np.array([first]))[0])
@@ -193,6 +193,7 @@ class Replay:
         batch, slot = self._prepared(whole, place, 0)
         batch.first_row = self._before
         self._forward(PlacedEvents.of(whole, place, slot), batch, self._borders(len(whole)), changed.came)
+        segment.parts = segment.parts or [old.slice(0, 0)]
 
     def _note_depth(self, *ticks: Ints) -> None:
         """Remember how many events back a change reaches."""
