@@ -111,7 +111,7 @@ def _by_loops(
         columns = placement.room(room, 0)
         status = chains.list_chains(logs.batch(events), logs.window, logs.width, logs.held, at, columns)
         if columns.header[WRITTEN]:
-            yield Listed.written(columns)
+            yield Listed.written(columns, is_full=True)
 
 
 def _by_frames(
