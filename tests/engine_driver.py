@@ -15,7 +15,7 @@ from acep_approx.automaton.registers import RegisterAutomaton
 from acep_approx.engines.batches import RunEvents
 from acep_approx.engines.runs.event_columns import EventColumns
 from acep_approx.engines.runs.hidden import NO_OPTIONS, RunOptions
-from acep_approx.engines.runs.lineage import listed
+from acep_approx.engines.runs.lineage import spelled
 from acep_approx.engines.runs.load_shedder import LoadShedder
 from acep_approx.engines.runs.runs import Runs
 from acep_approx.events.roles import infer_roles
@@ -124,7 +124,7 @@ class Driver:
             return
         labels = np.array([arc.label for arc in engine.automaton.automaton.arcs], np.int64)
         lows = engine.lows(events.tick[hits.event], events.slot[hits.event])
-        for bound in listed(engine.links, hits, lows, labels, 1 << 16):
+        for bound in spelled(engine.links, hits, lows, labels, 1 << 16):
             for m, hit in enumerate(bound.hit.tolist()):
                 part = slice(bound.offset[m], bound.offset[m + 1])
                 ids, names = bound.id[part].tolist(), labels[bound.arc[part]].tolist()

@@ -7,8 +7,10 @@ from dataclasses import replace
 from random import Random
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
+from acep_approx import compile_query
 from acep_approx.arrays import Ints
 from acep_approx.automaton.compile import compile_automaton
 from acep_approx.engines.batches import Grouped
@@ -16,6 +18,7 @@ from acep_approx.engines.cells import listing
 from acep_approx.engines.cells.arclogs import ArcLogs
 from acep_approx.engines.columns import Listed, Placement
 from acep_approx.kernels.order import DIGITS, Found, Limits, Order, sort_matches
+from acep_approx.matching.outputs import completed
 from acep_approx.query.parser import parse
 from tests.cases import cases
 
@@ -155,3 +158,30 @@ def test_columns_have_room_for_what_is_written(pattern: str, chunk: int) -> None
         assert bound + sum(len(ids) for _, ids in part.lists) == part.begin[-1]
         written += len(part.labels)
     assert written == whole > 20_000
+
+
+RUNS = [
+    "PATTERN SEQ(A a, B b, C c) WHERE a.x <= b.x WITHIN 20",
+    "PATTERN SEQ(A a, B b, C c) WHERE a.x <= b.x AND [key] WITHIN 20 EVENTS",
+    "PATTERN SEQ(A a, B+ b[], C c) WHERE a.x < c.x WITHIN 12",
+    "PATTERN SEQ(A a, B b, C c, A d) WHERE a.x < d.x WITHIN 12 ERRORS 1",
+    "PATTERN SEQ(A a, B b, C c) WHERE a.x <= b.x WITHIN 20 RETURN a.x AS x, c.x AS last",
+]
+
+
+@pytest.mark.parametrize("text", RUNS)
+@pytest.mark.parametrize("chunk", [50, 1 << 18])
+def test_runs_list_the_same_by_columns_and_by_matches(text: str, chunk: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a walk writes into columns is what is made of its matches one by one, in parts of any size."""
+    rng = np.random.default_rng(5)
+    drawn = {name: rng.integers(0, most, 400) for name, most in (("ts", 2), ("type", 4), ("x", 5), ("key", 2))}
+    types = pa.array(np.array([*"ABCD"])[drawn["type"]].tolist())
+    events = pa.table({**drawn, "ts": drawn["ts"].cumsum(), "type": types})
+    query = compile_query(text)
+    monkeypatch.setattr(completed, "CHUNK", chunk)
+    at_once = query.match(events).to_arrow()
+    asked = []
+    monkeypatch.setattr(completed.Finder, "lists_alone", property(lambda finder: asked.append(finder)))
+    assert query.match(events).to_arrow().equals(at_once)
+    assert asked
+    assert at_once.num_rows > 100

@@ -78,6 +78,8 @@ class Listed:
         Columns of lists: offsets, with one more at the end, and ids.
     begin, labels : int64
         What the events of match ``m`` are bound to, earliest first: ``labels[begin[m] : begin[m + 1]]``.
+    is_full : bool
+        Whether it is known that the columns of single events have one in each match.
     """
 
     hit: Ints
@@ -87,12 +89,13 @@ class Listed:
     lists: list[tuple[npt.NDArray[np.int32], Ints]]
     begin: Ints
     labels: Ints
+    is_full: bool = False
 
     def __len__(self) -> int:
         return len(self.hit)
 
     @classmethod
-    def written(cls, columns: Columns) -> Listed:
+    def written(cls, columns: Columns, *, is_full: bool = False) -> Listed:
         """What a kernel has written."""
         matches, room, room_of_list, singles, lists = columns.header.tolist()
         offsets = columns.offsets.reshape(lists, room + 1)[:, : matches + 1]
@@ -107,6 +110,7 @@ class Listed:
             lists=[(own, _trimmed(ids, own[-1])) for own, ids in zip(offsets, values, strict=True)],
             begin=begin,
             labels=columns.labels[: begin[-1]] if begin.size else columns.labels,
+            is_full=is_full,
         )
 
     @classmethod

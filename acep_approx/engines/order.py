@@ -1,8 +1,8 @@
 """The order in which matches are put out, whatever found them: by what completes them, errors, start, later events.
 
 The walks of both engines give the matches of one event in whatever order they come upon them. Here the matches of an
-event with as many errors are gathered and sorted; more than ``MOST`` of them in parts of so many, so that memory stays
-bounded.
+event with as many errors are gathered, sorted and put into columns; more than ``MOST`` of them in parts of so many, so
+that memory stays bounded.
 """
 
 from __future__ import annotations
@@ -13,11 +13,15 @@ from typing import NamedTuple
 import numpy as np
 
 from acep_approx.arrays import Ints, extended
-from acep_approx.kernels.columns import close_up
-from acep_approx.kernels.order import DIGITS, Found, Limits, Order, drop_matches, sort_matches
+from acep_approx.engines.columns import Listed, Placement
+from acep_approx.kernels.columns import WRITTEN, Columns
+from acep_approx.kernels.listing import DONE, OUT_FULL, Listing
+from acep_approx.kernels.order import DIGITS, Found, Order
 
 MOST = 1 << 18
 """Matches of one event, with as many errors, that are sorted together."""
+IN_CACHE = 1 << 12
+"""Bound events that a walk writes before they are put in order and into columns."""
 
 
 def groups(event: Ints, errors: Ints) -> Ints:
@@ -51,8 +55,9 @@ def hits_in_order(row: Ints, event: Ints, rank: Ints) -> Ints | None:
 
 
 def room_for(events: int) -> Found:
-    """Room for what a walk writes: so many matches of one event each, or fewer of more."""
-    found = Found(*(np.empty(events + (name == "begin"), np.int64) for name in Found._fields))
+    """Room for what a walk writes: matches with so many events, four in each; of fewer each, fewer in all."""
+    matches = max(events // 4, 1)
+    found = Found(*(np.empty(size, np.int64) for size in (matches, matches, matches + 1, events, events)))
     found.begin[0] = 0
     return found
 
@@ -62,76 +67,50 @@ def scratch(matches: int) -> Order:
     return Order(np.empty(matches, np.int64), np.empty(matches, np.int64), np.zeros(DIGITS, np.int64))
 
 
-class Ordered(NamedTuple):
-    """Matches in order: match ``m`` binds the events ``offset[m] : offset[m + 1]``, earliest first."""
-
-    hit: Ints
-    start: Ints
-    offset: Ints
-    id: Ints
-    bound_by: Ints
-
-
-class Sorter:
-    """What a walk has written and has not been put out.
-
-    Parameters
-    ----------
-    group : int64
-        Per hit, see ``groups``.
-    labels : int64
-        The variable of each number that a walk writes beside the id of an event.
-    size : int
-        Bound events that there is room for at first.
-    chunk : int
-        Bound events to be put out at a time.
+class Walk(NamedTuple):
+    """A walk that writes matches.
 
     Attributes
     ----------
-    found : Found
-        What the walk writes to, behind what is left.
-    matches, bound : int
-        Matches that are left, and their events.
+    hits : int
+        Of how many it lists the matches.
+    group : int64
+        Per hit; see ``groups``.
+    labels : int64
+        The variable of each number that the walk writes beside an event.
+    go_on : callable
+        Goes on until there is no room or nothing more; returns why it stopped, see ``kernels.listing``, and how many
+        events the matches have that it put into the columns.
+    keeps_order : bool
+        Whether it comes upon matches of one start in order, but for ties.
     """
 
-    def __init__(self, group: Ints, labels: Ints, size: int, chunk: int) -> None:
-        self.found = room_for(size)
-        self.matches = self.bound = 0
-        self._group = group
-        self._labels = labels
-        self._chunk = chunk
-        self._at = scratch(0)
+    hits: int
+    group: Ints
+    labels: Ints
+    go_on: Callable[[Found, Listing, Columns], tuple[int, int]]
+    keeps_order: bool = False
 
-    def sorted(self, walk: Callable[[], tuple[int, bool]]) -> Iterator[Ordered]:
-        """The matches of a walk, in order.
 
-        Parameters
-        ----------
-        walk : callable
-            Goes on until there is no room or nothing more; returns how many matches stand in ``found`` then, and
-            whether that was all.
-        """
-        is_done = False
-        while not is_done:
-            self.matches, is_done = walk()
-            ordered = self._in_order(is_done=is_done)
-            if len(ordered.hit):
-                yield ordered
-                drop_matches(self.found, len(ordered.hit), self.matches)
-                self.matches -= len(ordered.hit)
-            self.bound = int(self.found.begin[self.matches])
-            if not is_done and (not len(ordered.hit) or self.found.id.size < self._chunk):
-                self.found = Found(*(extended(column, 2 * column.size) for column in self.found))
-
-    def _in_order(self, *, is_done: bool) -> Ordered:
-        """The matches of the groups that have ended."""
-        found = self.found
-        if self._at.order.size < self.matches:
-            self._at = scratch(found.hit.size)
-        limits = Limits(MOST, int(is_done), 0)
-        count = sort_matches(found, self.matches, self._group, self._labels, limits, self._at)
-        order = self._at.order[:count]
-        offset = np.concatenate(([0], np.cumsum(found.begin[order + 1] - found.begin[order])))
-        ids, bound_by = np.empty(offset[-1], np.int64), np.empty(offset[-1], np.int64)
-        close_up(order, found.begin, found.id, found.bound_by, ids, bound_by)
-        return Ordered(found.hit[order], found.start[order], offset, ids, bound_by)
+def in_columns(walk: Walk, placement: Placement, chunk: int, expected: int = 0) -> Iterator[Listed]:
+    """The matches of a walk, in order, about ``chunk`` bound events at a time; so many matches are ``expected``."""
+    found, status = room_for(min(chunk, IN_CACHE, 16 * walk.hits)), OUT_FULL
+    column = placement.column[walk.labels]
+    at = Listing(walk.group, MOST, int(walk.keeps_order), scratch(found.hit.size), walk.labels, column)
+    matches, values = found.hit.size, found.id.size  # at first, to learn how many there are to so many events
+    if not placement.lists and not placement.keeps_labels:
+        matches += min(expected, chunk // placement.singles)
+    while status != DONE:
+        columns = placement.room(matches, values)
+        status, events = walk.go_on(found, at, columns)
+        if status == OUT_FULL:
+            found = Found(*(extended(column, 2 * column.size) for column in found))
+            at = at._replace(order=scratch(found.hit.size))
+        written = int(columns.header[WRITTEN])
+        if written:
+            matches = min(8 * matches, chunk * written // events)
+            part = Listed.written(columns)
+            most = events if placement.keeps_labels else max((len(ids) for _, ids in part.lists), default=0)
+            values = 11 * matches * most // (10 * written)
+            yield part
+        matches, values = max(matches, found.hit.size), values + found.id.size

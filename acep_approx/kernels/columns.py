@@ -101,15 +101,3 @@ def write_columns(begin: Ints, ids: Ints, label: Ints, column: Ints, out: Column
     """
     for m in range(len(begin) - 1):
         write_events(begin[m], begin[m + 1], ids, label, column, out)
-
-
-@kernel
-def close_up(order: Ints, begin: Ints, ids: Ints, label: Ints, out_ids: Ints, out_label: Ints) -> None:
-    """Write the events of matches in another order, one after the other."""
-    written = 0
-    for m in range(len(order)):
-        match = order[m]
-        for i in range(begin[match], begin[match + 1]):
-            out_ids[written] = ids[i]
-            out_label[written] = label[i]
-            written += 1

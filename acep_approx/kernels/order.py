@@ -193,12 +193,6 @@ def move_up(found: Found, first: int, count: int) -> None:
 
 
 @kernel
-def drop_matches(found: Found, first: int, count: int) -> None:
-    """Drop the matches before ``first`` of so many: the others stand in front."""
-    move_up(found, first, count)
-
-
-@kernel
 def sort_matches(found: Found, count: int, group: Ints, labels: Ints, limits: Limits, at: Order) -> int:
     """Put the matches of each group in order; the last group is left out unless it has ended, or has many.
 

@@ -17,14 +17,13 @@ from acep_approx.engines.batches import Grouped
 from acep_approx.engines.cells.arclogs import ArcLogs
 from acep_approx.engines.cells.cells import Cells
 from acep_approx.engines.columns import Listed, Placement
-from acep_approx.engines.order import MOST, room_for, scratch
+from acep_approx.engines.order import Walk, in_columns
 from acep_approx.kernels.cells import chains, layout, repeats
 from acep_approx.kernels.cells import enumerate as walks
-from acep_approx.kernels.columns import WRITTEN
+from acep_approx.kernels.columns import WRITTEN, Columns
+from acep_approx.kernels.listing import DEEPER, Listing
 from acep_approx.kernels.order import Found
 
-IN_CACHE = 1 << 12
-"""Bound events that the walk writes before they are put in order and into columns."""
 DEEPENED = "frames", "cursors", "path"
 """What a walk has of arrays that grow with its depth."""
 
@@ -112,7 +111,7 @@ def _by_loops(
         columns = placement.room(room, 0)
         status = chains.list_chains(logs.batch(events), logs.window, logs.width, logs.held, at, columns)
         if columns.header[WRITTEN]:
-            yield Listed.written(columns)
+            yield Listed.written(columns, is_full=True)
 
 
 def _by_frames(
@@ -142,27 +141,18 @@ def _by_frames(
 def _by_walk(logs: ArcLogs, hits: Ints, events: Grouped, placement: Placement, chunk: int) -> Iterator[Listed]:
     sizes = layout.WALK_HEADER, 64 * layout.FRAME, layout.CURSOR * (logs.width + 64), layout.RANGE * logs.width, 128
     at = layout.Walk(hits, *(np.zeros(size, np.int64) for size in sizes))
-    found, status = room_for(min(chunk, IN_CACHE, 8 * hits.size)), walks.OUT_FULL
-    group, labels = np.arange(hits.size // 2), np.arange(len(placement.column))  # matches bear the first of their hits
-    listing = layout.Listing(group, MOST, int(logs.keeps_order), scratch(found.hit.size), labels, placement.column)
     walking = logs.batch(events), logs.window, logs.tables, logs.held
-    matches = values = found.hit.size  # at first, to learn how many there are to so many events
-    while status != walks.DONE:
-        columns = placement.room(matches, values)
+
+    def go_on(found: Found, listing: Listing, columns: Columns) -> tuple[int, int]:
+        nonlocal at
         at.header[layout.EVENTS_OUT] = 0
-        while (status := walks.list_matches(*walking, at, found, listing, columns)) == walks.DEEPER:
+        while (status := walks.list_matches(*walking, at, found, listing, columns)) == DEEPER:
             at = at._replace(**{name: extended(getattr(at, name), 2 * getattr(at, name).size, 0) for name in DEEPENED})
-        if status == walks.OUT_FULL:
-            found = Found(*(extended(column, 2 * column.size) for column in found))
-            listing = listing._replace(order=scratch(found.hit.size))
-        written, events_out = int(columns.header[WRITTEN]), int(at.header[layout.EVENTS_OUT])
-        if written:
-            matches = min(8 * matches, chunk * written // events_out)
-            part = Listed.written(columns)
-            most = events_out if placement.keeps_labels else max((len(ids) for _, ids in part.lists), default=0)
-            values = 11 * matches * most // (10 * written)
-            yield part
-        matches, values = max(matches, found.hit.size), values + found.id.size
+        return status, int(at.header[layout.EVENTS_OUT])
+
+    number = hits.size // 2
+    group, labels = np.arange(number), np.arange(len(placement.column))  # matches bear the first of their hits
+    return in_columns(Walk(number, group, labels, go_on, bool(logs.keeps_order)), placement, chunk)
 
 
 class HeldEvents:

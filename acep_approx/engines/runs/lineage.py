@@ -8,7 +8,11 @@ from dataclasses import dataclass, fields
 import numpy as np
 
 from acep_approx.arrays import Bools, Ints, Ragged, extended
-from acep_approx.engines.order import Sorter, groups
+from acep_approx.engines.columns import Listed, Placement
+from acep_approx.engines.order import Walk, groups, in_columns
+from acep_approx.kernels.columns import Columns
+from acep_approx.kernels.listing import DEEPER, Listing
+from acep_approx.kernels.order import Found
 from acep_approx.kernels.runs import lineage as kernel_lineage
 from acep_approx.kernels.runs.layout import ARC_BITS, ARC_MASK, LINK
 from acep_approx.ranges import impossible
@@ -51,8 +55,10 @@ class Bound(Ragged):
     arc: Ints
 
 
-def listed(links: Ints, hits: Hits, lows: Ints, labels: Ints, chunk: int) -> Iterator[Bound]:
-    """The matches of ``hits``, in order, about ``chunk`` bound events at a time.
+def listed(
+    links: Ints, hits: Hits, lows: Ints, labels: Ints, placement: Placement, chunk: int, expected: int = 0
+) -> Iterator[Listed]:
+    """The matches of ``hits`` as columns, in order, about ``chunk`` bound events at a time.
 
     Parameters
     ----------
@@ -63,26 +69,35 @@ def listed(links: Ints, hits: Hits, lows: Ints, labels: Ints, chunk: int) -> Ite
         Per hit the earliest start of its matches.
     labels : numpy.ndarray of int64
         The variable of each arc.
+    placement : Placement
+        Where the events of a match go. What it says of labels is said of arcs.
     chunk : int
+    expected : int, default 0
+        How many matches there may be.
 
     Complexity: O(bound events), but for putting them in order; see ``kernels.runs.lineage``, ``order``.
     """
     header = np.zeros(kernel_lineage.WALK, np.int64)
-    stack, path = np.zeros(256, np.int64), np.zeros(128, np.int64)
-    size = min(chunk, max(1024, 64 * len(hits)))
-    sorter = Sorter(groups(hits.event, hits.errors), labels, size, chunk)
+    way = kernel_lineage.Way(hits.link, lows, links, np.zeros(256, np.int64), np.zeros(128, np.int64))
 
-    def go_on() -> tuple[int, bool]:
-        nonlocal stack, path
-        header[[kernel_lineage.MATCHES, kernel_lineage.BOUND]] = sorter.matches, sorter.bound
-        while True:
-            status = kernel_lineage.walk(header, hits.link, lows, links, stack, path, sorter.found)
-            if status != kernel_lineage.DEEPER:
-                return int(header[kernel_lineage.MATCHES]), status == kernel_lineage.DONE
-            stack, path = extended(stack, 2 * stack.size), extended(path, 2 * path.size)
+    def go_on(found: Found, at: Listing, columns: Columns) -> tuple[int, int]:
+        nonlocal way
+        header[kernel_lineage.EVENTS_OUT] = 0
+        while (status := kernel_lineage.list_matches(header, way, found, at, columns)) == DEEPER:
+            way = way._replace(
+                stack=extended(way.stack, 2 * way.stack.size), path=extended(way.path, 2 * way.path.size)
+            )
+        return status, int(header[kernel_lineage.EVENTS_OUT])
 
-    for ordered in sorter.sorted(go_on):
-        yield Bound(*ordered)
+    walk = Walk(len(hits), groups(hits.event, hits.errors), labels, go_on)
+    return in_columns(walk, placement, chunk, expected)
+
+
+def spelled(links: Ints, hits: Hits, lows: Ints, labels: Ints, chunk: int) -> Iterator[Bound]:
+    """What ``listed`` gives with the events of each match in a row."""
+    in_a_row = Placement(np.full(int(labels.max(initial=0)) + 1, -1), keeps_labels=True)
+    for part in listed(links, hits, lows, labels, in_a_row, chunk):
+        yield Bound(part.hit, part.start, part.begin, part.lists[0][1], part.labels)
 
 
 class WaysCounter:
@@ -108,7 +123,7 @@ class WaysCounter:
 
 
 def chosen(links: Ints, hits: Hits, labels: Ints, *, spells: bool) -> tuple[Hits, Bound]:
-    """One match per event: the first of those that ``listed`` gives.
+    """One match per event: the first of those that ``spelled`` gives.
 
     ``spells``: whether it matters which arcs took the events, if their labels are the same.
 

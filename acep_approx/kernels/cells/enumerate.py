@@ -11,7 +11,6 @@ visited event.
 
 from __future__ import annotations
 
-from acep_approx.arrays import Ints
 from acep_approx.jit.kernel import kernel
 from acep_approx.jit.marks import called, inline
 from acep_approx.kernels.cells.layout import (
@@ -50,17 +49,14 @@ from acep_approx.kernels.cells.layout import (
     SILENT,
     WRITTEN_EVENTS,
     EventArrays,
-    Listing,
     Logs,
     Tables,
     Walk,
 )
 from acep_approx.kernels.cells.ranges import Origin, entries_of, first_with, unbroken
-from acep_approx.kernels.columns import LISTS, ROOM, ROOM_OF_LIST, WRITTEN, Columns, write_events
-from acep_approx.kernels.order import Found, Limits, move_up, sort_found
-
-DONE, OUT_FULL, DEEPER, COLUMNS_FULL = 0, 1, 2, 3
-"""Why a kernel returned: all hits done; no room for the next match; the stack must grow; no room in the columns."""
+from acep_approx.kernels.columns import Columns
+from acep_approx.kernels.listing import COLUMNS_FULL, DEEPER, DONE, OUT_FULL, Listing, has_room_for, put_in_order
+from acep_approx.kernels.order import Found, Limits
 
 NO_LABEL = -1
 """Before the first label."""
@@ -284,34 +280,6 @@ def _walk_on(events: EventArrays, window: int, tables: Tables, logs: Logs, walk:
     return status
 
 
-@inline
-def _put_out(found: Found, order: Ints, count: int, at: Listing, out: Columns) -> None:
-    """Write the first ``count`` matches of an order into columns."""
-    for k in range(count):
-        match = order[k]
-        first, end, m = found.begin[match], found.begin[match + 1], out.header[WRITTEN]
-        out.hit[m], out.start[m] = found.hit[match], found.start[match]
-        if len(out.first) > 0:
-            out.first[m] = found.id[first]
-        if len(out.begin) > 0:
-            written = out.begin[m]
-            for i in range(end - first):
-                out.labels[written + i] = found.bound_by[first + i]
-            out.begin[m + 1] = written + end - first
-        write_events(first, end, found.id, found.bound_by, at.column, out)
-
-
-@inline
-def _has_room_for(found: Found, out: Columns) -> bool:
-    """Whether all that there is room for in ``found`` can be put out."""
-    m, room, most = out.header[WRITTEN], out.header[ROOM], 0
-    for c in range(out.header[LISTS]):
-        most = max(most, out.offsets[c * (room + 1) + m])
-    if len(out.begin) > 0 and out.begin[m] + len(found.id) > len(out.labels):
-        return False
-    return bool(m + len(found.hit) <= room and most + len(found.id) <= out.header[ROOM_OF_LIST])
-
-
 @kernel
 def list_matches(
     events: EventArrays, window: int, tables: Tables, logs: Logs, walk: Walk, found: Found, at: Listing, out: Columns
@@ -335,7 +303,7 @@ def list_matches(
     """
     header = walk.header
     while True:
-        if not _has_room_for(found, out):
+        if not has_room_for(found, out):
             return COLUMNS_FULL
         status = _walk_on(events, window, tables, logs, walk, found)
         if status == DEEPER:
@@ -343,12 +311,11 @@ def list_matches(
         matches = header[MATCHES]
         in_order = at.keeps_order and not header[HAS_TIES]
         limits = Limits(at.most, 1 if status == DONE else 0, 1 if in_order else 0)
-        count = sort_found(found, matches, at.group, at.labels, limits, at.order)
-        _put_out(found, at.order.order, count, at, out)
-        header[EVENTS_OUT] += found.begin[count]
-        move_up(found, count, matches)
+        bound = found.begin[matches]
+        count = put_in_order(found, matches, at, limits, out)
         header[MATCHES] = matches - count
         header[HAS_TIES] = header[HAS_TIES] if matches > count else 0
         header[WRITTEN_EVENTS] = found.begin[matches - count]
+        header[EVENTS_OUT] += bound - header[WRITTEN_EVENTS]
         if status == DONE or count == 0:
             return status

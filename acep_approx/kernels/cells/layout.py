@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from acep_approx.arrays import Ints
-from acep_approx.kernels.order import Order
 
 
 class EventArrays(NamedTuple):
@@ -97,20 +96,6 @@ HIT, NEXT_HIT, GROUP, LABEL, DEPTH, CURSORS, MATCHES, WRITTEN_EVENTS, EVENTS_OUT
 
 # a frame: its first cursor, and how many events come later
 FIRST_CURSOR, LENGTH, FRAME = 0, 1, 2
-
-
-class Listing(NamedTuple):
-    """How matches are put in order and into columns; see ``sort_matches`` and ``write_events``.
-
-    ``keeps_order``: the walk comes upon matches of one start in order, but for ties.
-    """
-
-    group: Ints
-    most: int
-    keeps_order: int
-    order: Order
-    labels: Ints
-    column: Ints
 
 
 class Count(NamedTuple):

@@ -18,7 +18,9 @@ from acep_approx.arrays import Ints
 from acep_approx.jit.kernel import block_kernel, kernel
 from acep_approx.jit.marks import inline
 from acep_approx.kernels.arithmetic import added_up
-from acep_approx.kernels.order import Found
+from acep_approx.kernels.columns import Columns
+from acep_approx.kernels.listing import COLUMNS_FULL, DEEPER, DONE, OUT_FULL, Listing, has_room_for, put_in_order
+from acep_approx.kernels.order import Found, Limits
 from acep_approx.kernels.runs.layout import (
     ARC_BITS,
     ARC_MASK,
@@ -37,86 +39,131 @@ from acep_approx.kernels.runs.layout import (
 from acep_approx.kernels.runs.pools import BASE, COLUMNS, FIELDS, POOL, ROOM, RUNS
 from acep_approx.kernels.runs.saved import POOL_MASK, SAVED, SPAN
 
-# header of a walk
-AT, DEPTH, MATCHES, BOUND = range(4)
-WALK = 4
-DONE, OUT_FULL, DEEPER = 0, 1, 2
+# header of a walk: the hit that it is at, and how many links wait in the stack; matches that were found and not put
+# out, and their events; events that were put out
+AT, DEPTH, MATCHES, BOUND, EVENTS_OUT = range(5)
+WALK = 5
 
 
-@block_kernel
-def walk(
-    header: Ints, heads: Ints, lows: Ints, links: Ints, stack: Ints, path: Ints, found: Found,
-) -> int:  # fmt: skip
-    """List the matches of hits from where ``header`` says.
+class Way(NamedTuple):
+    """From where a walk goes, and how it got there.
+
+    Link and earliest start per hit; all links; links that wait, each with the number of events that come later; and
+    the words of these events, latest first.
+    """
+
+    heads: Ints
+    lows: Ints
+    links: Ints
+    stack: Ints
+    path: Ints
+
+
+@inline
+def _write(header: Ints, found: Found, word: int, start: int, path: Ints, depth: int) -> None:
+    """Write the match that begins with the event of a word and goes on with the path."""
+    m, bound = header[MATCHES], header[BOUND]
+    found.hit[m], found.start[m] = header[AT], start
+    found.id[bound], found.bound_by[bound] = word >> ARC_BITS, word & ARC_MASK
+    for i in range(1, depth + 1):
+        later = path[depth - i]
+        found.id[bound + i] = later >> ARC_BITS
+        found.bound_by[bound + i] = later & ARC_MASK
+    header[MATCHES], header[BOUND] = m + 1, bound + depth + 1
+    found.begin[m + 1] = bound + depth + 1
+
+
+@inline
+def _follow(header: Ints, way: Way, low: int, found: Found) -> int:
+    """Find the matches of a hit: go back from a link, and then along its alternatives."""
+    links, stack, path = way.links, way.stack, way.path
+    waiting = header[DEPTH] - 1
+    link, depth = stack[2 * waiting], stack[2 * waiting + 1]
+    status = DONE
+    while True:
+        at = link * LINK
+        if links[at + LINK_LATEST] >= low:
+            word, before, start = links[at + LINK_HERE], links[at + LINK_BEFORE], links[at + LINK_START]
+            link = links[at + LINK_OTHER]
+            if word < 0 or start >= low:
+                if before >= 0:
+                    if 2 * waiting + 4 > len(stack) or depth + 2 > len(path):
+                        status, link = DEEPER, at // LINK
+                        break
+                    if link >= 0:
+                        stack[2 * waiting], stack[2 * waiting + 1] = link, depth
+                        waiting += 1
+                    link = before
+                    if word >= 0:
+                        path[depth] = word
+                        depth += 1
+                    continue
+                if word >= 0:
+                    if header[MATCHES] == len(found.hit) or header[BOUND] + depth + 1 > len(found.id):
+                        status, link = OUT_FULL, at // LINK
+                        break
+                    _write(header, found, word, start, path, depth)
+            if link >= 0:
+                continue
+        if waiting == 0:
+            break
+        waiting -= 1
+        link, depth = stack[2 * waiting], stack[2 * waiting + 1]
+    if status != DONE:
+        stack[2 * waiting], stack[2 * waiting + 1] = link, depth
+        waiting += 1
+    header[DEPTH] = waiting
+    return status
+
+
+@inline
+def _walk_on(header: Ints, way: Way, found: Found) -> int:
+    """Go on with a walk where its header says it stands; returns ``DONE``, ``OUT_FULL`` or ``DEEPER``."""
+    status = DONE
+    while header[AT] < len(way.heads):
+        h = header[AT]
+        if header[DEPTH] == 0 and way.heads[h] >= 0:  # it is below 0 for a run that has left the window
+            way.stack[0], way.stack[1] = way.heads[h], 0
+            header[DEPTH] = 1
+        if header[DEPTH] > 0:
+            status = _follow(header, way, way.lows[h], found)
+            if status != DONE:
+                break
+        header[AT] += 1
+    return status
+
+
+@kernel
+def list_matches(header: Ints, way: Way, found: Found, at: Listing, out: Columns) -> int:
+    """List the matches of hits in order, from where ``header`` says.
+
+    Parameters
+    ----------
+    header : int64
+    way : Way
+    found : Found
+        Scratch, small enough to stay in cache. What bound an event is its arc.
+    at : Listing
+    out : Columns
+        Gets the matches. Has room for all that ``found`` has room for.
 
     Returns
     -------
     int
-        DONE, OUT_FULL (empty the outputs), or DEEPER (``stack`` and ``path`` must grow): then call again.
-
-    Notes
-    -----
-    ``heads`` and ``lows``: link and earliest start per hit. What bound an event of ``found`` is its arc.
+        ``DONE``, or why the walk has stopped, see ``kernels.listing``: then call again.
     """
-    while header[AT] < len(heads):
-        h = header[AT]
-        low = lows[h]
-        if header[DEPTH] == 0:
-            if heads[h] < 0:  # of a run that has left the window
-                header[AT] += 1
-                continue
-            header[DEPTH] = 1
-            stack[0] = heads[h]
-            stack[1] = 0
-        while header[DEPTH] > 0:
-            top = 2 * (header[DEPTH] - 1)
-            link, depth = stack[top], stack[top + 1]
-            at = link * LINK
-            if links[at + LINK_LATEST] < low:
-                header[DEPTH] -= 1
-                continue
-            before = links[at + LINK_BEFORE]
-            if links[at + LINK_HERE] < 0:
-                if top + 4 > len(stack):
-                    return DEEPER
-                stack[top] = links[at + LINK_OTHER]
-                header[DEPTH] -= links[at + LINK_OTHER] < 0
-                if before >= 0:
-                    stack[2 * header[DEPTH]] = before
-                    stack[2 * header[DEPTH] + 1] = depth
-                    header[DEPTH] += 1
-                continue
-            if links[at + LINK_START] >= low and before < 0:
-                if header[MATCHES] == len(found.hit) or header[BOUND] + depth + 1 > len(found.id):
-                    return OUT_FULL
-            elif top + 4 > len(stack) or depth + 2 > len(path):
-                return DEEPER
-            header[DEPTH] -= 1
-            if links[at + LINK_OTHER] >= 0:
-                stack[top] = links[at + LINK_OTHER]
-                stack[top + 1] = depth
-                header[DEPTH] += 1
-            if links[at + LINK_START] < low:
-                continue
-            path[depth] = links[at + LINK_HERE]
-            if before >= 0:
-                top = 2 * header[DEPTH]
-                stack[top] = before
-                stack[top + 1] = depth + 1
-                header[DEPTH] += 1
-                continue
-            m, bound = header[MATCHES], header[BOUND]
-            found.hit[m] = h
-            found.start[m] = links[at + LINK_START]
-            found.begin[m + 1] = bound + depth + 1
-            for i in range(depth + 1):
-                word = path[depth - i]
-                found.id[bound + i] = word >> ARC_BITS
-                found.bound_by[bound + i] = word & ARC_MASK
-            header[MATCHES] = m + 1
-            header[BOUND] = bound + depth + 1
-        header[AT] += 1
-    return DONE
+    while True:
+        if not has_room_for(found, out):
+            return COLUMNS_FULL
+        status = _walk_on(header, way, found)
+        if status == DEEPER:
+            return DEEPER
+        matches, bound = header[MATCHES], header[BOUND]
+        left = matches - put_in_order(found, matches, at, Limits(at.most, 1 if status == DONE else 0, 0), out)
+        header[MATCHES], header[BOUND] = left, found.begin[left]
+        header[EVENTS_OUT] += bound - found.begin[left]
+        if status == DONE or left == matches:
+            return status
 
 
 @block_kernel

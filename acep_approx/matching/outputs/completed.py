@@ -11,6 +11,7 @@ from acep_approx.arrays import Bools, Ints
 from acep_approx.automaton.lengths import followed_letters, with_letters
 from acep_approx.automaton.registers import RegisterAutomaton
 from acep_approx.engines.batches import Grouped
+from acep_approx.engines.columns import Listed, Placement
 from acep_approx.engines.runs.lineage import (
     Bound,
     Hits,
@@ -19,6 +20,7 @@ from acep_approx.engines.runs.lineage import (
     first_of_equal,
     firsts_of_equal,
     listed,
+    spelled,
 )
 from acep_approx.engines.runs.runs import Runs
 from acep_approx.kernels.runs.layout import ARC_BITS, ARC_MASK, LINK, LINK_HERE, LINKS
@@ -100,6 +102,20 @@ class Finder(KnownMatches):
         """Number of matches per hit, where ``counts_alone``."""
         lows = self.engine.lows(events.tick[hits.event], events.slot[hits.event])
         return self._ways.count(self.engine.links, hits.link, lows)
+
+    @property
+    def lists_alone(self) -> bool:
+        """Whether each way along the links is a match of which nothing else is asked than its events and its ends.
+
+        Links have the ids of these, too: else they are those of rows.
+        """
+        is_plain = not self.machine and not self.automaton.transfers and not len(self.recent.rows)
+        return is_plain and self.counts_alone and not self.log.letters
+
+    def listed(self, events: Grouped, hits: Hits, placement: Placement, expected: int) -> Iterator[Listed]:
+        """The matches of some hits as columns, where ``lists_alone``; what they say of labels is said of arcs."""
+        lows = self.engine.lows(events.tick[hits.event], events.slot[hits.event])
+        return listed(self.engine.links, hits, lows, self.labels, placement, CHUNK, expected)
 
     def found(self, events: Grouped, hits: Hits) -> Iterator[CompletedMatches]:
         """The matches that a batch completes, in order.
@@ -207,7 +223,7 @@ class Finder(KnownMatches):
         if not len(hits):
             return  # as after most events that are pushed alone
         lows = self.engine.lows(events.tick[hits.event], events.slot[hits.event])
-        for bound in listed(self.links(), hits, lows, self.labels, chunk):
+        for bound in spelled(self.links(), hits, lows, self.labels, chunk):
             yield self._found(events, hits, bound)
 
     def links(self) -> Ints:

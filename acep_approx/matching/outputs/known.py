@@ -15,6 +15,7 @@ import numpy as np
 from acep_approx.arrays import Bools, Ints
 from acep_approx.automaton.registers import RegisterAutomaton
 from acep_approx.engines.batches import Grouped
+from acep_approx.engines.columns import Listed, Placement
 from acep_approx.engines.runs.lineage import Hits
 from acep_approx.matching.outputs.guard_log import LOGGED, GuardLog
 from acep_approx.matching.outputs.matches import NO_MATCHES, CompletedMatches
@@ -101,6 +102,15 @@ class KnownMatches(ABC):
 
     def count(self, events: Grouped, hits: Hits) -> Ints:
         """Number of matches per hit, where ``counts_alone``."""
+        raise NotImplementedError
+
+    @property
+    def lists_alone(self) -> bool:
+        """Whether matches can be listed as columns at once."""
+        return False
+
+    def listed(self, events: Grouped, hits: Hits, placement: Placement, expected: int) -> Iterator[Listed]:
+        """The matches of some hits as columns, where ``lists_alone``; so many are ``expected``."""
         raise NotImplementedError
 
     @property

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
 
-from acep_approx.arrays import Ints, zeros
+from acep_approx.arrays import Ints
 from acep_approx.engines.batches import Grouped
 from acep_approx.engines.cells.arclogs import ArcLogs
 from acep_approx.engines.cells.cells import Cells
@@ -16,9 +16,8 @@ from acep_approx.engines.cells.listing import HeldEvents
 from acep_approx.engines.cells.listing import listed as listed_matches
 from acep_approx.engines.columns import Listed
 from acep_approx.engines.maximal.best import BestCells
-from acep_approx.events.columns import taken, to_arrow
 from acep_approx.events.stream import EventBatch
-from acep_approx.matching.outputs.output import NO_BATCH, NO_EVENTS, NO_POINTS, Output, Points, Stamps
+from acep_approx.matching.outputs.output import NO_BATCH, NO_EVENTS, NO_POINTS, Completed, Output, Points, Stamps
 from acep_approx.matching.outputs.recent import Recent
 from acep_approx.matching.outputs.tables import BindingColumns, nothing_missing, sums
 
@@ -95,15 +94,6 @@ class CellCounts(Output):
         return next(self.run(NO_EVENTS, NO_BATCH, np.zeros(1, np.int64)))
 
 
-@dataclass(frozen=True)
-class _Completed:
-    """Per hit the key slot, the errors, and the time as it is shown."""
-
-    slot: Ints
-    errors: Ints
-    end: Ints
-
-
 class CellListing(Output):
     """Every match, listed once.
 
@@ -146,7 +136,7 @@ class CellListing(Output):
 
     def _listed(self, hits: Ints, events: Grouped, batch: EventBatch) -> Iterator[pa.Table]:
         at, errors = hits[0::2], self.engine.err(hits)
-        completed = _Completed(events.slot[at], errors, batch.ticks[events.at[at]])
+        completed = Completed(events.slot[at], errors, batch.ticks[events.at[at]])
         placement = replace(self.bindings.placement, keeps_first=self.stamps.preparer.is_count)
         for listed in listed_matches(self.engine, hits, events, placement, CHUNK):
             yield self._table(completed, self._with_ids(listed))
@@ -154,7 +144,7 @@ class CellListing(Output):
     def nothing(self) -> pa.Table:
         """An empty table with the columns of the results."""
         empty = np.zeros(0, np.int64)
-        return self._table(_Completed(empty, empty, empty), Listed.none(self.bindings.placement))
+        return self._table(Completed(empty, empty, empty), Listed.none(self.bindings.placement))
 
     def _with_ids(self, listed: Listed) -> Listed:
         """The ids of the events where the arc logs had their rows."""
@@ -167,20 +157,13 @@ class CellListing(Output):
         lists = [(offsets, self.recent.ids_of(rows)) for offsets, rows in listed.lists]
         return replace(listed, single=single, lists=lists, first=self.recent.ids_of(listed.first))
 
-    def _table(self, completed: _Completed, listed: Listed) -> pa.Table:
+    def _table(self, completed: Completed, listed: Listed) -> pa.Table:
         start = listed.start
         if self.stamps.preparer.is_count:
             start = self.recent.ticks[self.recent.find(listed.first)]
-        errors = completed.errors[listed.hit] if completed.errors.any() else zeros(len(listed))
-        return pa.table(
-            {
-                **self.stamps.keys(completed.slot[listed.hit]),
-                "errors": to_arrow(errors),
-                "start": self.stamps.time(start),
-                "end": self.stamps.time(taken(completed.end, listed.hit)),
-                **self.bindings.described(listed, errors, self.recent),
-            }
-        )
+        errors = completed.errors_of(listed)
+        described = self.bindings.described(listed, errors, self.recent)
+        return self.stamps.matches(completed, listed, start, errors, described)
 
     def _forget(self, batch: EventBatch, floors: Ints) -> None:
         """Let go of events that no live run can point to any more."""

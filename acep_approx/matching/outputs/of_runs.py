@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -19,7 +20,7 @@ from acep_approx.events.stream import EventBatch
 from acep_approx.matching.outputs.best import BestColumns
 from acep_approx.matching.outputs.known import KnownMatches, no_row
 from acep_approx.matching.outputs.matches import NO_MATCHES, CompletedMatches
-from acep_approx.matching.outputs.output import NO_BATCH, Output, Points, Stamps
+from acep_approx.matching.outputs.output import NO_BATCH, Completed, Output, Points, Stamps
 from acep_approx.matching.outputs.recent import Recent
 from acep_approx.matching.outputs.tables import ENDS, BindingColumns, nothing_missing, sums
 from acep_approx.matching.stream_batch import StreamBatch
@@ -290,11 +291,36 @@ class RunOutput(Output):
 
     def _ticks(self, ids: Ints, known: Ints) -> pa.Array:
         """Times of events: the ticks ``known``, unless these are numbers of events."""
-        return self.stamps.time(self.recent.ticks[self.recent.find(ids)] if self._is_count else known)
+        return self.stamps.time(self._known_ticks(ids, known))
+
+    def _known_ticks(self, ids: Ints, known: Ints) -> Ints:
+        return self.recent.ticks[self.recent.find(ids)] if self._is_count else known
 
 
 class RunListing(RunOutput):
     """Every match, listed once: key, errors, start, end, missing, then the variables (or what RETURN asks for)."""
+
+    _per_hit = 2.0
+    """Matches of a hit, as of the last batch."""
+
+    def _results(self, events: Grouped, hits: Hits) -> Iterator[pa.Table]:
+        if not self.finder.lists_alone:
+            yield from super()._results(events, hits)
+        elif len(hits):
+            yield from self._listed(events, hits)
+
+    def _listed(self, events: Grouped, hits: Hits) -> Iterator[pa.Table]:
+        """The tables of ``_results``, from columns that the walk has written."""
+        labels, placement = self.finder.labels, replace(self.bindings.placement, keeps_first=self._is_count)
+        ends = self._known_ticks(events.id[hits.event], events.tick[hits.event])
+        completed, matches = Completed(events.slot[hits.event], hits.errors, ends), 0
+        for listed in self.finder.listed(events, hits, placement, int(self._per_hit * len(hits))):
+            matches += len(listed)
+            start = self._known_ticks(listed.first, listed.start)
+            shown, errors = replace(listed, labels=labels[listed.labels]), completed.errors_of(listed)
+            described = self.bindings.described(shown, errors, self.recent)
+            yield self.stamps.matches(completed, listed, start, errors, described)
+        self._per_hit = 1.1 * matches / len(hits)
 
     def _table(self, found: CompletedMatches, known: Ints) -> pa.Table:  # noqa: ARG002
         labels, placement = self.finder.labels[found.arc], self.bindings.placement

@@ -12,11 +12,12 @@ from typing import NamedTuple, NoReturn
 import numpy as np
 import pyarrow as pa
 
-from acep_approx.arrays import Ints
+from acep_approx.arrays import Ints, zeros
 from acep_approx.engines.batches import Grouped
+from acep_approx.engines.columns import Listed
 from acep_approx.engines.engine import NO_WORDS, Engine
 from acep_approx.engines.runs.runs import Runs
-from acep_approx.events.columns import to_arrow
+from acep_approx.events.columns import taken, to_arrow
 from acep_approx.events.keys import key_type
 from acep_approx.events.stream import EventBatch
 from acep_approx.events.time import shown_type, to_datetime
@@ -40,6 +41,18 @@ class Points(NamedTuple):
     def take(self, which: Ints) -> Points:
         """Some of them, in the order given."""
         return Points(*(column[which] for column in self))
+
+
+class Completed(NamedTuple):
+    """Hits as columns: the key slot and the errors of each, and the time of its event as it is shown."""
+
+    slot: Ints
+    errors: Ints
+    end: Ints
+
+    def errors_of(self, listed: Listed) -> Ints:
+        """The errors of the matches of these hits."""
+        return self.errors[listed.hit] if self.errors.any() else zeros(len(listed))
 
 
 NO_POINTS = Points(NO_WORDS, NO_WORDS, NO_WORDS, NO_WORDS, NO_WORDS)
@@ -199,6 +212,22 @@ class Stamps:
             return self._empty
         return dict(zip(self._empty, self.preparer.keys.values(slots), strict=False))
 
+    def keys_of(self, hits: Completed, listed: Listed) -> dict[str, pa.Array]:
+        """``keys`` of the matches of hits."""
+        return self.keys(hits.slot[listed.hit]) if self._empty else self._empty
+
+    def matches(
+        self, hits: Completed, listed: Listed, start: Ints, errors: Ints, described: Mapping[str, pa.Array]
+    ) -> pa.Table:
+        """Matches of hits as a table: key, errors, start, end, and how they are ``described``."""
+        columns = {
+            **self.keys_of(hits, listed),
+            "errors": to_arrow(errors),
+            "start": self.time(start),
+            "end": self.time(taken(hits.end, listed.hit)),
+        }
+        return pa.table({**columns, **described})
+
     def points(
         self, points: Points, end: pa.Array, ids: Ints, take: Take, more: Mapping[str, pa.Array] = NO_COLUMNS
     ) -> pa.Table:
@@ -236,3 +265,7 @@ class RawStamps(Stamps):
     def keys(self, slots: Ints) -> dict[str, pa.Array]:
         """One column of slots."""
         return {SLOT: to_arrow(slots)}
+
+    def keys_of(self, hits: Completed, listed: Listed) -> dict[str, pa.Array]:
+        """The slots of the matches of hits."""
+        return self.keys(hits.slot[listed.hit])

@@ -85,7 +85,8 @@ class BindingColumns:
         lists = [to_lists(offsets, to_arrow(ids)) for offsets, ids in listed.lists]
         if self.is_regex:
             return {"events": lists[0]}
-        singles = [to_arrow(ids, ids >= 0 if ids.min(initial=0) < 0 else None) for ids in listed.single]
+        is_full = listed.is_full
+        singles = [to_arrow(ids, None if is_full or ids.min(initial=0) >= 0 else ids >= 0) for ids in listed.single]
         columns = zip(self.automaton.variables, self.placement.column.tolist(), strict=True)
         return {name: singles[c] if c >= 0 else lists[-1 - c] for name, c in columns if name}
 

@@ -27,7 +27,7 @@ from acep_approx.arguments import checked
 from acep_approx.arrays import Ints, extended
 from acep_approx.engines.batches import Grouped
 from acep_approx.engines.columns import Listed
-from acep_approx.engines.runs.lineage import Bound, Hits, WaysCounter, first_of_equal, listed
+from acep_approx.engines.runs.lineage import Bound, Hits, WaysCounter, first_of_equal, spelled
 from acep_approx.engines.runs.runs import Runs
 from acep_approx.errors import DataError, UsageError
 from acep_approx.events.columns import to_numpy
@@ -242,7 +242,7 @@ class Compressed:
     def _spelled(self, hits: Ints) -> Iterator[Bound]:
         none, row, errors = np.zeros(len(hits), np.int64), self._row[hits], self._errors[hits]
         wanted = Hits(row, none, errors, self._link[hits], *(none for _ in range(4)))
-        for bound in listed(self._words, wanted, self._since[hits], self._labels, CHUNK):
+        for bound in spelled(self._words, wanted, self._since[hits], self._labels, CHUNK):
             yield replace(bound, hit=hits[bound.hit])
 
 
