@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -393,11 +395,11 @@ def test_a_push_without_results_has_the_columns_that_results_have_by_now() -> No
     assert matcher.finish().schema.equals(found.schema)
 
 
-def test_a_few_dicts_become_the_batch_that_the_general_way_makes() -> None:
+def test_a_few_events_become_the_batch_that_the_general_way_makes() -> None:
     """The short way gives the same batch, or leaves it to the general one: for whatever is wrong or odd."""
     odd = [True, None, 2.5, float("nan"), "A", "\ud800", 1 << 60, -(1 << 60), 1 << 70, {"x": 1}, [1], np.int64(3)]
     values = [*odd, *(["A", "B", 7, 7.0, 2.5] * 6)]
-    dice, short = np.random.default_rng(1), 0
+    dice, short, kinds = np.random.default_rng(1), 0, set()
     few, roles = FewEvents(), [Roles("ts"), Roles("ts", unit="ms"), Roles("ts", unit="ns"), Roles("ts", start="x")]
     for number in range(2000):
         mine = roles[number // 100 % 4]
@@ -409,20 +411,29 @@ def test_a_few_dicts_become_the_batch_that_the_general_way_makes() -> None:
             events[0]["ts"] = values[dice.integers(len(values))]
         if number % 13 == 0:
             events[0] = {"\ud800" if number % 2 else 5: 1} | events[0]
-        read = ("ts", "type", "x")[: dice.integers(1, 4)]
-        shape = few.shape(events, mine)
-        batch = None if shape is None else few.batch(shape, events, mine, read, 7)
+        read, given = ("ts", "type", "x")[: dice.integers(1, 4)], events
+        if number % 2:
+            with suppress(pa.ArrowException, OverflowError, ValueError, TypeError, IndexError):
+                parts = events, [event | {"ts": event["ts"] + 9} for event in events]
+                given = pa.concat_tables(map(pa.Table.from_pylist, parts)).slice(number % 3)
+                given = given.set_column(1, "type", given["type"].dictionary_encode()) if number % 3 else given
+                given = given.combine_chunks().to_batches()[0] if number % 5 else given
+        shape = few.shape(given, mine)
+        batch = None if shape is None else few.batch(shape, given, mine, read, 7)
         if batch is None:
             continue
         short += 1
-        source = Source(open_object(iter(events)), times=Times("ts"))
+        source = Source(open_object(iter(given) if given is events else given), times=Times("ts"))
         assert shape is not None
         assert all(shape.schema.field(name).equals(source.schema.field(name)) for name in read)
-        (other,) = read_events(source, mine, columns=read, first_row=7)
-        assert batch.data.schema.equals(other.data.schema)
-        assert (batch.first_row, batch.ticks.tolist()) == (other.first_row, other.ticks.tolist())
-        assert repr(batch.data.to_pylist()) == repr(other.data.to_pylist())
-    assert short > 300
+        others = [*read_events(source, mine, columns=read, first_row=7)]
+        assert all(batch.data.schema.equals(other.data.schema) for other in others)
+        assert batch.first_row == others[0].first_row == 7
+        assert batch.ticks.tolist() == [tick for other in others for tick in other.ticks.tolist()]
+        assert repr(batch.data.to_pylist()) == repr([row for other in others for row in other.data.to_pylist()])
+        kinds.add((type(given), len(others)))
+    assert short > 200
+    assert kinds == {(list, 1), (pa.RecordBatch, 1), (pa.Table, 1), (pa.Table, 2)}
 
 
 def test_dicts_that_are_pushed_one_by_one_and_those_that_are_read() -> None:

@@ -1,8 +1,8 @@
-"""A few events that are pushed as dicts, made into a batch at once.
+"""A few events that are pushed as dicts, or as rows of a table, made into a batch at once.
 
 ``open_object`` and ``read_events`` find out what columns there are, of what types, and what is wrong with rows. Of
-dicts with the names and types of others that came before, where nothing can be wrong, none of that is asked again; all
-else goes that general way, which also finds the words for what is wrong.
+events with the names and types of others that came before, where nothing can be wrong, none of that is asked again;
+all else goes that general way, which also finds the words for what is wrong.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from acep_approx.events.columns import CODED, MOST_COLUMNS, to_arrow
+from acep_approx.events.columns import CODED, MOST_COLUMNS, encode_text, to_arrow
 from acep_approx.events.roles import Roles
 from acep_approx.events.stream import EventBatch
 from acep_approx.events.time import few_ticks
 from acep_approx.visible import broken_at
 
 FEW = 64
-"""Events of a list up to which they are looked at one by one."""
+"""Events up to which they are looked at one by one."""
 MOST_SHAPES = 64
 """Shapes that are remembered."""
 SHORT = 64
@@ -46,8 +46,8 @@ class Shape:
         self._columns: list[tuple[str, pa.DataType]] | None = None
         self._coded: pa.Schema | None = None
 
-    def batch(self, events: list[Any], columns: tuple[str, ...]) -> pa.RecordBatch | None:
-        """Some columns of such dicts, texts as codes; None where the general way must be gone."""
+    def batch(self, events: Any, columns: tuple[str, ...]) -> pa.RecordBatch | None:
+        """Some columns of such events, texts as codes; None where the general way must be gone."""
         if self._read != columns:
             self._read = columns
             types = [(name, self._types.get(name, NOTHING)) for name in columns]
@@ -55,8 +55,28 @@ class Shape:
             self._coded = pa.schema([(name, CODED if type_ is TEXT else type_) for name, type_ in types])
         if self._columns is None:
             return None
-        arrays = [_array([event[name] for event in events], type_) for name, type_ in self._columns]
+        arrays = [self._array(events, name, type_) for name, type_ in self._columns]
         return pa.RecordBatch.from_arrays(arrays, schema=self._coded)
+
+    def times(self, events: Any, name: str) -> list[Any]:
+        """The times of such events."""
+        return [event[name] for event in events]
+
+    def _array(self, events: Any, name: str, type_: pa.DataType) -> pa.Array:
+        return _array([event[name] for event in events], type_)
+
+
+class TableShape(Shape):
+    """Rows of tables of one schema."""
+
+    def times(self, events: Any, name: str) -> list[Any]:
+        """The times of such rows."""
+        times: list[Any] = events.column(name).to_pylist()
+        return times
+
+    def _array(self, events: Any, name: str, type_: pa.DataType) -> pa.Array:  # noqa: ARG002  (as that of dicts)
+        column = events.column(name)
+        return encode_text(column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column)
 
 
 def _array(values: list[Any], type_: pa.DataType) -> pa.Array:
@@ -73,18 +93,30 @@ def _text(value: str) -> pa.Array:
 
 
 class FewEvents:
-    """Makes batches of lists of a few dicts; knows the shapes of those before."""
+    """Makes batches of a few dicts in a list, or rows of a table; knows the shapes of those before."""
 
     def __init__(self) -> None:
         self._known: dict[object, Shape | None] = {}
         self._roles: Roles | None = None
+        self._table: tuple[pa.Schema, Shape | None] | None = None
 
-    def shape(self, events: list[Any], roles: Roles) -> Shape | None:
+    def shape(self, events: Any, roles: Roles) -> Shape | None:
         """The shape of all of these; None where they differ, or where something may be wrong with them."""
+        kind = type(events)
+        if kind is not list and kind is not pa.Table and kind is not pa.RecordBatch:
+            return None
         if not 0 < len(events) <= FEW:
             return None
         if roles is not self._roles:
-            self._roles, self._known = roles, {}
+            self._roles, self._known, self._table = roles, {}, None
+        return self._of_dicts(events, roles) if kind is list else self._of_table(events, roles)
+
+    def _of_table(self, table: Any, roles: Roles) -> Shape | None:
+        if self._table is None or not table.schema.equals(self._table[0], check_metadata=True):
+            self._table = table.schema, _table_shape(table.schema, roles)
+        return self._table[1]
+
+    def _of_dicts(self, events: list[Any], roles: Roles) -> Shape | None:
         if not all(type(event) is dict for event in events):
             return None
         shapes = {(tuple(event), tuple(map(type, event.values()))) for event in events}
@@ -98,15 +130,13 @@ class FewEvents:
         return self._known[found]
 
     @staticmethod
-    def batch(
-        shape: Shape, events: list[Any], roles: Roles, columns: tuple[str, ...], first_row: int
-    ) -> EventBatch | None:
-        """Dicts of a shape as a batch; None where something is wrong with them.
+    def batch(shape: Shape, events: Any, roles: Roles, columns: tuple[str, ...], first_row: int) -> EventBatch | None:
+        """Events of a shape as a batch; None where something is wrong with them.
 
         Parameters
         ----------
         shape : Shape
-        events : list
+        events : list, pyarrow.Table or pyarrow.RecordBatch
         roles : Roles
         columns : tuple of str
             Those that are read.
@@ -123,7 +153,8 @@ class FewEvents:
         >>> few.batch(shape, events[::-1], roles, ("type",), 7) is None
         True
         """
-        ticks = few_ticks([event[roles.time] for event in events], roles.unit)
+        times = shape.times(events, roles.time)
+        ticks = None if None in times else few_ticks(times, roles.unit)
         if ticks is None:
             return None
         try:
@@ -134,11 +165,22 @@ class FewEvents:
 
 
 def _shape(names: tuple[Any, ...], kinds: tuple[type, ...], roles: Roles) -> Shape | None:
-    if len(names) > MOST_COLUMNS or any(type(name) is not str or broken_at(name) is not None for name in names):
+    if any(type(name) is not str or broken_at(name) is not None for name in names) or not TYPES.keys() >= {*kinds}:
         return None
-    if roles.start is not None or (roles.unit is not None and roles.unit.startswith("%")):
+    types = {name: TYPES[kind] for name, kind in zip(names, kinds, strict=True)}
+    return Shape(types) if _serves(types, roles) else None
+
+
+def _table_shape(schema: pa.Schema, roles: Roles) -> Shape | None:
+    types = {field.name: TEXT if field.type.equals(CODED) else field.type for field in schema}
+    has_more = schema.metadata or any(field.metadata for field in schema) or len(types) < len(schema)
+    if has_more or not all(any(type_.equals(one) for one in TYPES.values()) for type_ in types.values()):
         return None
-    kind = dict(zip(names, kinds, strict=True))
-    if kind.get(roles.time) is not int or not TYPES.keys() >= {*kinds}:
-        return None
-    return Shape({name: TYPES[one] for name, one in kind.items()})
+    own = {name: next(one for one in TYPES.values() if type_.equals(one)) for name, type_ in types.items()}
+    return TableShape(own) if _serves(own, roles) else None
+
+
+def _serves(types: dict[str, pa.DataType], roles: Roles) -> bool:
+    """Whether the times are whole numbers that count something, and nothing else is done with columns beside."""
+    is_counted = roles.start is None and (roles.unit is None or not roles.unit.startswith("%"))
+    return is_counted and len(types) <= MOST_COLUMNS and types.get(roles.time) is NUMBER

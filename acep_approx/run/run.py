@@ -191,7 +191,7 @@ class Run(ABC):
         """What is pushed, to be read; a batch that the stage has begun for, where that can be made at once."""
         stage = self.stage
         roles = stage.roles
-        if type(events) is not list or roles is None or (shape := self._few.shape(events, roles)) is None:
+        if roles is None or (shape := self._few.shape(events, roles)) is None:
             return self._opened(events)
         stage.begin(shape.schema)
         batch = self._few.batch(shape, events, roles, stage.columns, stage.arrived)
