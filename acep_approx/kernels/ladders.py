@@ -19,6 +19,7 @@ from acep_approx.arrays import ByKey, Floats, Ints
 from acep_approx.jit.kernel import kernel
 from acep_approx.jit.marks import inline
 from acep_approx.kernels.pairs import (
+    ALL_LETTERS,
     BEGUN,
     CONTROL,
     DONE,
@@ -226,6 +227,17 @@ def passing(moves: Moves, given: Given, ladders: Ladders, room: int, step: int, 
 
 
 @inline
+def letters_asked(moves: Moves, ladders: Ladders) -> np.uint64:
+    """The letters of the steps that some run can take, and of those that begin one."""
+    asked = np.uint64(0)
+    for step in range(0, len(moves.steps), STEP):
+        source = moves.steps[step + STEP_SOURCE]
+        if source == 0 or ladders.size[source] > 0:
+            asked |= np.uint64(1) << np.uint64(moves.steps[step + STEP_LETTER])
+    return asked
+
+
+@inline
 def climb(
     control: Ints,
     moves: Moves,
@@ -389,15 +401,16 @@ def find_points(
             status = lacks_room(control, moves, ladders, store, out, slot, end - begin)
             if status != DONE:
                 return status
-            is_loaded = False
+            is_loaded, asked = False, ALL_LETTERS
             if queries.is_there[query]:
                 for at in range(begin, end):
-                    mask = mask_of(letters, queries, at, query)
+                    mask = mask_of(letters, queries, at, query, asked)
                     if mask:
                         if not is_loaded:
                             load(control, moves, ladders, store, slot)
                             is_loaded = True
                         start = climb(control, moves, given, ladders, queries.room, at, query, mask)
+                        asked = letters_asked(moves, ladders)
                         if start > NEVER:
                             out.at[control[USED]] = groups.order[at]
                             out.slot[control[USED]] = slot

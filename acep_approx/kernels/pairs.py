@@ -47,6 +47,9 @@ written so far, how many there must be room for, and how many slots the group ha
 DONE, OUT_FULL, SLOTS_FULL = range(3)
 
 
+ALL_LETTERS = np.uint64(2**64 - 1)
+
+
 class Letters(NamedTuple):
     """What is asked of events: ``literal`` per event the letters whose parts without constants of queries hold.
 
@@ -143,9 +146,9 @@ def holds(letters: Letters, queries: Queries, rows: int, at: int, query: int, te
 
 
 @inline
-def mask_of(letters: Letters, queries: Queries, at: int, query: int) -> np.uint64:
-    """The letters that hold on an event for a query."""
-    mask: np.uint64 = letters.literal[at]
+def mask_of(letters: Letters, queries: Queries, at: int, query: int, asked: np.uint64) -> np.uint64:
+    """The letters of those asked for that hold on an event for a query."""
+    mask: np.uint64 = letters.literal[at] & asked
     left, rows = mask, len(letters.literal)
     letter = 0
     while left:
@@ -253,12 +256,12 @@ def begin_slots(letters: Letters, queries: Queries, slots: Slots, key: int, at: 
             path += PATH
         for entry in range(first, end):
             query = queries.entries[entry]
-            if queries.is_there[query] and mask_of(letters, queries, at, query) & letters.begins:
+            if queries.is_there[query] and mask_of(letters, queries, at, query, letters.begins):
                 if not begin_slot(slots, query, key, at):
                     return False
     for place in range(len(queries.late)):
         query = queries.late[place]
-        if queries.is_there[query] and mask_of(letters, queries, at, query) & letters.begins:
+        if queries.is_there[query] and mask_of(letters, queries, at, query, letters.begins):
             if not begin_slot(slots, query, key, at):
                 return False
     return True
@@ -332,7 +335,7 @@ def pair(control: Ints, groups: ByKey, letters: Letters, queries: Queries, slots
             query = slots.query[slot]
             if queries.is_there[query]:
                 for at in range(begin, end):
-                    mask = mask_of(letters, queries, at, query)
+                    mask = mask_of(letters, queries, at, query, ALL_LETTERS)
                     pairs.at[used] = groups.order[at]
                     pairs.slot[used] = slot
                     pairs.mask[used] = mask

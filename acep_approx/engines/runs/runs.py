@@ -388,7 +388,10 @@ class Runs(Engine):
             status = kernel.advance(control, batch, *arrays)
             if status == layout.DONE:
                 return arrays
-            if status != layout.STOPPED:
+            if status == layout.CALL:  # nothing has grown but, perhaps, the texts
+                call_functions(self.arena, control)
+                arrays = (self._program(), *arrays[1:])
+            elif status != layout.STOPPED:
                 self._make_room(int(status), floors)
                 arrays = self._records(size)
             elif 0 <= self.limit <= control[layout.DONE_STEPS] or (
@@ -430,8 +433,6 @@ class Runs(Engine):
             self.control[layout.LOGGED] = 0
         elif status == layout.SAMPLE_FULL and self.shedding is not None:
             self.shedding.empty_sample(asked)
-        elif status == layout.CALL:
-            call_functions(self.arena, self.control)
         elif status == layout.GROW_BUCKETS:
             self.arena.grow_buckets(asked, int(self.control[layout.STAMP]) * len(self.tables.pools))
         else:

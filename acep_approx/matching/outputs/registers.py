@@ -142,8 +142,10 @@ class MachineMatches:
         declared = [self._declared[name] for name in self._wanted]
         held = {one.register.variable: _Column.of(one.register.holds, one.init.value, matches) for one in declared}
         lengths = np.diff(offset)
-        for place in range(int(lengths.max(initial=0))):
-            going = np.flatnonzero(lengths > place)
+        longest_first = np.argsort(-lengths, kind="stable")
+        going_on = np.searchsorted(-lengths[longest_first], -np.arange(int(lengths.max(initial=0))))
+        for place, count in enumerate(going_on.tolist()):
+            going = longest_first[:count]
             at = offset[going] + place
             taken = arc[at]
             for number in np.unique(taken).tolist():

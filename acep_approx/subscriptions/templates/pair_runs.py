@@ -7,7 +7,7 @@ then of their queries; match points are one table for all templates that have th
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -567,11 +567,16 @@ class PointTable:
 
     def table(self) -> pa.Table:
         """All of them: by the end of each, then in the order of the queries."""
-        parts, keys = self._parts, self._keys
-        number, key = (np.concatenate([part[place] for part in parts]) for place in (0, 1))
-        points = Points(*map(np.concatenate, zip(*(part.points for part in parts), strict=True)))
-        order = in_order(number, points.row, points.tick)
+        keys = self._keys
+        number, key, row, tick, start, errors = self._columns()
+        order = in_order(number, row, tick)
         keys.named = number[order], key[order]
-        found = self._results.points_table(Points(np.arange(len(order)), *points.take(order)[1:]))
+        points = Points(np.arange(len(order)), *(column[order] for column in (row, tick, start, errors)))
+        found = self._results.points_table(points)
         keys.named = None
         return numbered(found)
+
+    def _columns(self) -> Iterable[Ints]:
+        """Number and key of each point, and what points have but slots; those of one template are as they are."""
+        parts = [(part.number, part.key, *part.points[1:]) for part in self._parts]
+        return parts[0] if len(parts) == 1 else map(np.concatenate, zip(*parts, strict=True))
