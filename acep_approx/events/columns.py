@@ -451,11 +451,12 @@ def decode_bytes(column: pa.Array, name: str) -> pa.Array:
 
 
 def empty(size: int) -> npt.NDArray[np.int64]:
-    """Room for a column of results: in Arrow's memory, which is used again where that of numpy is given back.
+    """Room for a column of results, in memory that is used again.
 
-    Pages that come from the system anew cost five times what it takes to write them.
+    Pages that come from the system anew cost five times what it takes to write them. Arrow's usual pool gives pages
+    back soon after a result was let go of; the allocator of the C library learns to keep them.
     """
-    return np.frombuffer(pa.allocate_buffer(8 * size), np.int64)
+    return np.frombuffer(pa.allocate_buffer(8 * size, memory_pool=pa.system_memory_pool()), np.int64)
 
 
 def taken(values: npt.NDArray[np.int64], places: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
