@@ -31,7 +31,6 @@ from acep_approx.query.syntax import (
     FunctionCall,
     Index,
     Lasting,
-    Machine,
     Strategy,
 )
 
@@ -327,7 +326,7 @@ def strategy_of(registers: RegisterAutomaton) -> Strategy | None:
         return None
     if all(registers.ignores[state] == NO_EVENT for state in states):
         return "strict_contiguity" if registers.counted == "stream" else "partition_contiguity"
-    is_by_hand = isinstance(registers.query.pattern, Machine)
+    is_by_hand = bool(registers.transfers)
     kills = any(step.inhibits and (step.target is None or is_by_hand) for step in registers.steps)
     if kills or any(registers.ignores[state] != EVERYTHING for state in states):
         return None
@@ -339,7 +338,7 @@ def ignore_text(registers: RegisterAutomaton, number: int) -> str:
     ignore = registers.ignores[number]
     named = [letter_text(registers.letters[j]) for j in sorted(ignore.letters or ())]
     what = "every event" if ignore.letters is None else " or ".join(named) if named else "no event"
-    if isinstance(registers.query.pattern, Machine) and any(step.inhibits for step in registers.leaving(number)):
+    if registers.transfers and any(step.inhibits for step in registers.leaving(number)):
         what = "every event that no arc takes"
     nothing = Binding(None, registers.states[number].bound)
     return " and ".join([what, *_texts(ignore.checks, nothing, registers)])

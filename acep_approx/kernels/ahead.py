@@ -26,6 +26,7 @@ from acep_approx.kernels import (
     pairs,
     texts,
     watermarks,
+    words,
 )
 from acep_approx.kernels.cells import arclog, chains, count, detect, repeats
 from acep_approx.kernels.cells import enumerate as listing
@@ -37,7 +38,7 @@ MODULES = (
     advance, end_search, kept, lineage, partial, pools, saved, trace, selection,
     detect, arclog, count, listing, chains, repeats,
     watermarks, pairs, ladders, lockstep, sweep, maximal, best, doubt, lost, expected,
-    group, classes, columns, order, texts, integer_keys,
+    group, classes, columns, order, texts, integer_keys, words,
 )  # fmt: skip
 """Where kernels are. What takes longest comes first: it takes two thirds of the time."""
 MOST_PROCESSES = 4

@@ -28,8 +28,8 @@ LEAST_STEPS = 24.0
 keep an event twice."""
 TRIED_EVENTS = 1024
 """Events on which both are done; and as many are run at once as long as it may change over."""
-MOST_AT_ONCE = 1 << 15
-"""Most events that are run at once. Their number grows eightfold each time nothing else turns out to be worth a try."""
+MOST_AT_ONCE = 1 << 14
+"""Most events that are run at once. Their number doubles each time it turns out that nothing else is worth a try."""
 TEST_PRICE, CHAIN_PRICE = 4.0, 2.0
 """What a test of a search costs, and to put an event into a chain by its values, in run-steps of pools that are large
 (measured: docs/how-it-works/look-back.md)."""
@@ -93,7 +93,7 @@ class ExactSearch(EndSearch):
         events, steps, tests = self._seen.tolist()
         is_worth_it = steps >= max(LEAST_STEPS * events, 2 * self._price(events, 0))
         if not is_worth_it or self.doing == SEARCHES:
-            self._at_once = min(8 * self._at_once, MOST_AT_ONCE)
+            self._at_once = min(2 * self._at_once, MOST_AT_ONCE)
         if self.doing == FOLLOWS and events >= TRIED_EVENTS and tick > self._until:
             if is_worth_it:
                 self._usual = steps / events
