@@ -288,7 +288,7 @@ FROM_THE_TOP = (
     {"archive"},
     {"arguments", "ranges"},
     {"arrays", "errors", "ipc", "shell", "siblings"},
-    {"masks", "remembered", "visible", "without_pandas"},
+    {"masks", "object_cache", "visible", "without_pandas"},
 )
 """Parts of ``acep_approx``: each imports only what stands below it, for type checkers and inside functions too."""
 FLOOR = {part: number for number, parts in enumerate(FROM_THE_TOP) for part in parts}

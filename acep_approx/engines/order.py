@@ -93,7 +93,10 @@ class Walk(NamedTuple):
 
 
 def in_columns(walk: Walk, placement: Placement, chunk: int, expected: int = 0) -> Iterator[Listed]:
-    """The matches of a walk, in order, about ``chunk`` bound events at a time; so many matches are ``expected``."""
+    """Yield the matches of a walk in order, about ``chunk`` bound events at a time.
+
+    ``expected``: about how many matches there are, where that is known.
+    """
     found, status = room_for(min(chunk, IN_CACHE, 16 * walk.hits)), OUT_FULL
     column = placement.column[walk.labels]
     at = Listing(walk.group, MOST, int(walk.keeps_order), scratch(found.hit.size), walk.labels, column)

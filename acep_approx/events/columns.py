@@ -34,8 +34,8 @@ MOST_COLUMNS = 10_000
 _PLAIN = frozenset(type_.id for type_ in (pa.string(), pa.int64(), pa.float64(), pa.timestamp("us"), pa.bool_()))
 """The types that most columns have, which are plain: this is asked about each column of each batch."""
 _MANY, _MOST_DISTINCT, _LONG = 4096, 1024, 64
-"""A kernel codes a column of so many texts or more, if so many of them differ, or fewer, and they have so many bytes on
-average, or fewer."""
+"""A kernel codes a column of at least ``_MANY`` texts, if at most ``_MOST_DISTINCT`` of them differ, and they have no
+more than ``_LONG`` bytes on average."""
 _SHOWN = 40
 _LISTED = 100
 
@@ -346,11 +346,11 @@ def _coded(texts: pa.Array) -> pa.DictionaryArray:
         return texts.dictionary_encode()
     _, ends, data = texts.buffers()
     data = pa.py_buffer(b"") if data is None else data
-    table, rows = np.zeros((3, 4 * _MOST_DISTINCT), np.int64), np.empty(_MOST_DISTINCT, np.int64)
-    codes = np.frombuffer(pa.allocate_buffer(4 * len(texts)), np.int32)
     ends = np.asarray(_Memory(ends, np.int32))[texts.offset : texts.offset + len(texts) + 1]
     if int(ends[-1]) - int(ends[0]) > _LONG * len(texts):
         return texts.dictionary_encode()
+    table, rows = np.zeros((3, 4 * _MOST_DISTINCT), np.int64), np.empty(_MOST_DISTINCT, np.int64)
+    codes = np.frombuffer(pa.allocate_buffer(4 * len(texts)), np.int32)
     args = (ends, np.asarray(_Memory(data, np.int64)), np.asarray(_Memory(data, np.uint8)), *table, rows, codes)
     distinct = code_texts.if_compiled(*args)
     if distinct is None or distinct < 0:

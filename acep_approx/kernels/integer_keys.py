@@ -6,13 +6,12 @@ from typing import NamedTuple
 
 from acep_approx.arrays import Ints
 from acep_approx.jit.kernel import kernel
+from acep_approx.kernels.arithmetic import hashed
 
 FREE = -1
 """The slot of a place of the table where no key is."""
 NEW = -2
 """What stands for the slot of the first key that is new; for that of the next one stands one less, and so on."""
-LOW, MIX = 0x7FFFFFFF, 1640531527
-"""What is kept of a hash, and what it is multiplied by: no product leaves 63 bits."""
 
 
 class KeyTable(NamedTuple):
@@ -50,8 +49,7 @@ def find_slots(values: Ints, table: KeyTable, found: Ints, new: NewKeys) -> int:
     size, used = len(table.key), 0
     for i in range(len(values)):
         value = values[i]
-        h = (((value ^ (value >> 31)) & LOW) * MIX) & LOW
-        place = (h ^ (h >> 15)) & (size - 1)
+        place = hashed(value ^ (value >> 31), size)  # which goes by the lower half alone
         while table.slot[place] != FREE and table.key[place] != value:
             place = (place + 1) & (size - 1)
         if table.slot[place] == FREE:

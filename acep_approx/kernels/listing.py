@@ -59,12 +59,12 @@ def has_room_for(found: Found, out: Columns) -> bool:
 
 @called
 def put_in_order(found: Found, matches: int, at: Listing, limits: Limits, out: Columns) -> int:
-    """Put the matches of the groups that have ended into columns, and let the others stand in front.
+    """Write the matches of the groups that have ended into columns, and move the others to the front.
 
     Returns
     -------
     int
-        How many were put out.
+        The number of matches that were written.
     """
     count = sort_found(found, matches, at.group, at.labels, limits, at.order)
     _put_out(found, at.order.order, count, at, out)

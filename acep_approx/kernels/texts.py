@@ -12,6 +12,7 @@ import numpy.typing as npt
 from acep_approx.arrays import Ints
 from acep_approx.jit.kernel import kernel
 from acep_approx.jit.marks import inline
+from acep_approx.kernels.arithmetic import hashed
 
 Codes = npt.NDArray[np.int32]
 Bytes = npt.NDArray[np.uint8]
@@ -19,8 +20,6 @@ Bytes = npt.NDArray[np.uint8]
 AT_ONCE = 7
 """Bytes in a number: the eighth has how many there are, up to ``MANY``."""
 LENGTH, MANY = 56, 126
-LOW, MIX = 0x7FFFFFFF, 1640531527
-"""What is kept of a hash, and what it is multiplied by: no product leaves 63 bits."""
 
 
 @inline
@@ -61,7 +60,7 @@ def code_texts(
         Text ``i`` has the bytes from ``ends[i]`` to ``ends[i + 1]``.
     words, data : arrays
         All bytes: eight at a time, and one by one.
-    begins, last, code_at : arrays, each at least twice as long as ``first_row``
+    begins, last, code_at : arrays, each at least twice as long as ``first_row``, a power of two
         An open hash table: how texts begin, and how long they are, their last bytes, and their codes; ``begins`` is 0
         where a place is free.
     first_row : array
@@ -82,7 +81,7 @@ def code_texts(
         begin = bytes_at(words, data, first, min(length, AT_ONCE)) | ((min(length, MANY) + 1) << LENGTH)
         end = bytes_at(words, data, first + length - AT_ONCE, AT_ONCE) if length > AT_ONCE else 0
         mixed = begin ^ (end >> 3) ^ (end << 5)
-        place = ((((mixed ^ (mixed >> 29)) & LOW) * MIX & LOW) * size) >> 31
+        place = hashed(mixed ^ (mixed >> 29), size)  # which goes by the lower half alone
         while begins[place] != 0:
             if begins[place] == begin and last[place] == end:
                 if length <= 2 * AT_ONCE:
@@ -90,7 +89,7 @@ def code_texts(
                 row = first_row[code_at[place]]
                 if ends[row + 1] - ends[row] == length and same_bytes(words, data, first, ends[row], length):
                     break
-            place = place + 1 if place + 1 < size else 0
+            place = (place + 1) & (size - 1)
         if begins[place] == 0:
             if distinct == len(first_row):
                 return -1

@@ -22,9 +22,9 @@ from acep_approx.visible import broken_at
 FEW = 64
 """Events up to which they are looked at one by one."""
 MOST_SHAPES = 64
-"""Shapes that are remembered."""
+"""The most shapes that are remembered."""
 SHORT = 64
-"""Characters of texts that are remembered, at most."""
+"""The most characters of a text that is remembered."""
 NUMBER, TEXT, NOTHING = pa.int64(), pa.string(), pa.null()
 TYPES = {int: NUMBER, float: pa.float64(), str: TEXT, bool: pa.bool_(), type(None): NOTHING}
 """Of columns with one kind of values of Python, as ``from_python`` has them."""
@@ -47,7 +47,7 @@ class Shape:
         self._coded: pa.Schema | None = None
 
     def batch(self, events: Any, columns: tuple[str, ...]) -> pa.RecordBatch | None:
-        """Some columns of such events, texts as codes; None where the general way must be gone."""
+        """Make a batch of some columns, with texts as codes; None if only the general way can."""
         if self._read != columns:
             self._read = columns
             types = [(name, self._types.get(name, NOTHING)) for name in columns]

@@ -126,7 +126,7 @@ class Measured:
 
 
 class Small:
-    """A call with one event, or with few, in microseconds."""
+    """The time of a call with one event, or with a few, in microseconds."""
 
     def __init__(self, name: str, calls: Pushes | FewEvents) -> None:
         self._name, self._calls = name, calls

@@ -23,8 +23,8 @@ from acep_approx.kernels.cells.arclog import DONE, GROW, UNKNOWN, compact, updat
 from acep_approx.kernels.cells.count import count_matches
 from acep_approx.kernels.cells.detect import NEVER
 from acep_approx.kernels.cells.layout import ENTRY_PLACE, HEAD_COLUMNS, Count, EventArrays, Logs, Tables, Update
+from acep_approx.object_cache import ObjectCache
 from acep_approx.ranges import COUNT, Range, check, check_arrays, number_in
-from acep_approx.remembered import Remembered
 
 
 @dataclass
@@ -69,7 +69,7 @@ class _Built:
         return _Built(*own, self.rank, self.tables, self.most, self.keeps_order)
 
 
-_BUILT: Remembered[_Built] = Remembered()
+_BUILT: ObjectCache[_Built] = ObjectCache()
 MOST_TOLD, MOST_MOVES = 8, 5000
 """How often classes become known, and how many moves there are then, at most, for tables to be kept."""
 

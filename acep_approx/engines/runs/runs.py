@@ -47,8 +47,8 @@ from acep_approx.kernels.runs import lineage as kernel_lineage
 from acep_approx.kernels.runs import pools as kp
 from acep_approx.kernels.runs.lineage import best_hits
 from acep_approx.kernels.runs.vm import BLOCK, NULL
+from acep_approx.object_cache import ObjectCache
 from acep_approx.query.syntax import Expression
-from acep_approx.remembered import Remembered
 
 WORK = (layout.DONE_STEPS, layout.MADE, layout.MERGED, layout.PEAK, layout.LIVE, layout.SHED)
 OF_BATCH = (
@@ -68,7 +68,7 @@ class Made:
     columns: EventColumns
 
 
-_MADE: Remembered[Made] = Remembered()
+_MADE: ObjectCache[Made] = ObjectCache()
 
 
 class Runs(Engine):

@@ -1,4 +1,4 @@
-"""What was made of an object that does not change, to be used again as long as the object lives."""
+"""A cache of what was made from an object that does not change, as long as the object lives."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from weakref import finalize
 Value = TypeVar("Value")
 
 MOST = 16
-"""Values that are kept for each object."""
+"""The most values that are kept for each object."""
 
 
-class Remembered(Generic[Value]):
-    """Values by an object and a key; by the object itself, not by what it equals: to compare large ones takes long.
+class ObjectCache(Generic[Value]):
+    """Values by object and key. An object is told by its identity: comparing large ones would take long.
 
     Examples
     --------
     >>> class Thing: ...
-    >>> remembered, thing = Remembered(), Thing()
-    >>> remembered.put(thing, "key", 5)
-    >>> remembered.get(thing, "key"), remembered.get(Thing(), "key")
+    >>> cache, thing = ObjectCache(), Thing()
+    >>> cache.put(thing, "key", 5)
+    >>> cache.get(thing, "key"), cache.get(Thing(), "key")
     (5, None)
     """
 
